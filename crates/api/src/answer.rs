@@ -3,7 +3,7 @@
 use crate::query::Page;
 use bytes::Bytes;
 use counterfoil_core::idempotency::claim::Settled;
-use counterfoil_core::idempotency::reply::Media;
+use counterfoil_core::idempotency::reply::ReplyMedia;
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_wire::list;
 use counterfoil_wire::problem::{Code, Problem};
@@ -27,7 +27,7 @@ pub(crate) fn ok(content_type: &'static str, body: impl Into<Bytes>) -> Answer {
 
 /// 200 with JSON.
 pub(crate) fn json(body: impl Into<Bytes>) -> Answer {
-    ok(Media::Json.content_type(), body)
+    ok(ReplyMedia::Json.content_type(), body)
 }
 
 /// 200 with one page of a list. One more than asked for was looked up, and says whether there are more.
@@ -64,7 +64,7 @@ pub(crate) fn stored(settled: &Settled, replayed: bool) -> Answer {
 /// An error for the request of that id.
 pub(crate) fn problem(problem: &Problem, request: Ulid) -> Answer {
     let status = StatusCode::from_u16(problem.code().status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut answer = typed(status, Media::Problem.content_type(), problem.body(request));
+    let mut answer = typed(status, ReplyMedia::Problem.content_type(), problem.body(request));
     let headers = answer.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Some(seconds) = problem.retry_after_seconds() {

@@ -89,7 +89,7 @@ impl Intake {
                 return Err(query::invalid(flaws));
             }
         };
-        let fingerprint = Fingerprint::of(fingerprint::Request {
+        let fingerprint = Fingerprint::of(fingerprint::FingerprintInput {
             tenant: principal.tenant,
             method: "POST",
             path: head.uri.path(),

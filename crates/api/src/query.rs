@@ -4,7 +4,7 @@
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::limits::{PAGE_DEFAULT, PAGE_MAX};
 use counterfoil_core::types::position::Position;
-use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 use counterfoil_store::Upto;
 use counterfoil_wire::names::{nearest, shown};
 use counterfoil_wire::problem::{Code, Problem};
@@ -39,7 +39,11 @@ impl Page {
     }
 
     /// The number behind `starting_after`, if it was sent.
-    pub(crate) fn cursor(&self, references: &References, kind: Kind) -> Result<Option<i64>, Problem> {
+    pub(crate) fn cursor(
+        &self,
+        references: &References,
+        kind: ReferenceKind,
+    ) -> Result<Option<i64>, Problem> {
         match &self.starting_after {
             None => Ok(None),
             Some(text) => references.open(kind, text).map(Some).ok_or_else(Page::bad_cursor),

@@ -8,7 +8,7 @@ use crate::path;
 use crate::query::Page;
 use counterfoil_core::tenancy::Scope;
 use counterfoil_core::types::id::SubjectId;
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_wire::problem::{Code, Problem};
 use counterfoil_wire::timeline as entry;
 use http::request::Parts;
@@ -18,7 +18,7 @@ pub(crate) async fn page(
     app: &App,
     head: &Parts,
     exchange: &mut Exchange,
-    kind: Kind,
+    kind: ReferenceKind,
 ) -> Result<Answer, Problem> {
     let principal = auth::admit(app, &head.headers, Scope::Read, exchange).await?;
     let page = Page::read(head.uri.query())?;

@@ -2,10 +2,10 @@
 //! attempts so far. It is written with the claim and removed with the answer, so work cannot be forgotten.
 
 use crate::idempotency::claim::ClaimId;
-use crate::saga::progress::Progress;
+use crate::saga::progress::SagaProgress;
 use crate::types::id::{ChargeId, HoldId, PayoutId, SubjectId, TenantId};
 use crate::types::peer::PeerName;
-use crate::types::reference::{Kind, Reference, References};
+use crate::types::reference::{Reference, ReferenceKind, References};
 use crate::types::time::Time;
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub struct Outbox {
     /// What is known of the attempts so far.
     pub history: History,
     /// Set when only a human can go on.
-    pub parked: Option<Park>,
+    pub parked: Option<ParkReason>,
     /// Grows with every write of the row.
     pub revision: u64,
 }
@@ -59,17 +59,19 @@ impl Payment {
     /// What clients and the provider call it.
     pub fn reference(self, references: &References) -> Reference {
         let kind = match self {
-            Payment::Charge(_) => Kind::Charge,
-            Payment::Payout(_) => Kind::Payout,
+            Payment::Charge(_) => ReferenceKind::Charge,
+            Payment::Payout(_) => ReferenceKind::Payout,
         };
         references.seal(kind, self.subject().to_i64())
     }
 
     /// The payment of that reference; nothing if this instance never made it.
     pub fn open(references: &References, text: &str) -> Option<Payment> {
-        let charge = references.open(Kind::Charge, text).map(|id| Payment::Charge(ChargeId::from_i64(id)));
-        charge
-            .or_else(|| references.open(Kind::Payout, text).map(|id| Payment::Payout(PayoutId::from_i64(id))))
+        let charge =
+            references.open(ReferenceKind::Charge, text).map(|id| Payment::Charge(ChargeId::from_i64(id)));
+        charge.or_else(|| {
+            references.open(ReferenceKind::Payout, text).map(|id| Payment::Payout(PayoutId::from_i64(id)))
+        })
     }
 }
 
@@ -81,7 +83,7 @@ pub struct Saga {
     /// Under which of its definitions it began, and ends.
     pub version: u16,
     /// The step that is next.
-    pub progress: Progress,
+    pub progress: SagaProgress,
 }
 
 /// What a payment can go through.
@@ -207,7 +209,7 @@ impl Outbox {
 
 /// Why a payment needs a human.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Park {
+pub enum ParkReason {
     /// The provider's answer names another amount, currency or payment than ours.
     AnswerDiffers,
     /// The provider neither deduplicates any longer nor answers queries.
@@ -218,21 +220,22 @@ pub enum Park {
     CannotUndo,
 }
 
-const PARKS: [Park; 4] = [Park::AnswerDiffers, Park::NoEvidence, Park::Contradiction, Park::CannotUndo];
+const PARKS: [ParkReason; 4] =
+    [ParkReason::AnswerDiffers, ParkReason::NoEvidence, ParkReason::Contradiction, ParkReason::CannotUndo];
 
-impl Park {
+impl ParkReason {
     /// The word clients and operators see.
     pub const fn name(self) -> &'static str {
         match self {
-            Park::AnswerDiffers => "answer_differs",
-            Park::NoEvidence => "no_evidence",
-            Park::Contradiction => "contradiction",
-            Park::CannotUndo => "cannot_undo",
+            ParkReason::AnswerDiffers => "answer_differs",
+            ParkReason::NoEvidence => "no_evidence",
+            ParkReason::Contradiction => "contradiction",
+            ParkReason::CannotUndo => "cannot_undo",
         }
     }
 
     /// The park of that name.
-    pub fn parse(name: &str) -> Option<Park> {
+    pub fn parse(name: &str) -> Option<ParkReason> {
         PARKS.into_iter().find(|park| park.name() == name)
     }
 }

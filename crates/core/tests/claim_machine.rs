@@ -3,7 +3,7 @@
 mod given;
 
 use counterfoil_core::idempotency::claim::{
-    Claim, ClaimId, Event, Hold, IllegalMove, Lease, Resource, State,
+    Claim, ClaimEvent, ClaimId, ClaimState, Custody, IllegalMove, Lease, Resource,
 };
 use counterfoil_core::idempotency::request::{Outcome, Request};
 use counterfoil_core::types::digest::Digest;
@@ -15,35 +15,37 @@ use proptest::prelude::*;
 
 const TAKEN: Lease = Lease { holder: Holder { slot: 2, epoch: 1 }, until: at(70_000), ceiling: at(220_000) };
 
-fn events() -> [(&'static str, Event); 7] {
+fn events() -> [(&'static str, ClaimEvent); 7] {
     [
-        ("renewed", Event::Renewed { until: at(60_000) }),
-        ("taken_over", Event::TakenOver(TAKEN)),
-        ("completed", Event::Completed(settled(b"done"))),
-        ("failed", Event::Failed(settled(b"refused"))),
-        ("put_off", Event::PutOff { not_before: at(900) }),
-        ("doubted", Event::Doubted { not_before: at(800) }),
-        ("aged", Event::Aged { tombstone_until: at(5_000) }),
+        ("renewed", ClaimEvent::Renewed { until: at(60_000) }),
+        ("taken_over", ClaimEvent::TakenOver(TAKEN)),
+        ("completed", ClaimEvent::Completed(settled(b"done"))),
+        ("failed", ClaimEvent::Failed(settled(b"refused"))),
+        ("put_off", ClaimEvent::PutOff { not_before: at(900) }),
+        ("doubted", ClaimEvent::Doubted { not_before: at(800) }),
+        ("aged", ClaimEvent::Aged { tombstone_until: at(5_000) }),
     ]
 }
 
 /// What the pair must lead to, and whether the claim changes hands; nothing where it must not meet.
-fn legal(state: &str, event: &str) -> Option<(State, bool)> {
+fn legal(state: &str, event: &str) -> Option<(ClaimState, bool)> {
     let renewed = lease_until(60_000);
-    let put_off = State::FailedRetry { not_before: at(900) };
-    let doubted = State::Uncertain(Hold::Waiting { not_before: at(800) });
-    let aged = State::Expired { tombstone_until: at(5_000) };
+    let put_off = ClaimState::FailedRetry { not_before: at(900) };
+    let doubted = ClaimState::Uncertain(Custody::Waiting { not_before: at(800) });
+    let aged = ClaimState::Expired { tombstone_until: at(5_000) };
     match (state, event) {
-        ("in_flight", "renewed") => Some((State::InFlight(renewed), false)),
-        ("in_flight" | "failed_retry", "taken_over") => Some((State::InFlight(TAKEN), true)),
+        ("in_flight", "renewed") => Some((ClaimState::InFlight(renewed), false)),
+        ("in_flight" | "failed_retry", "taken_over") => Some((ClaimState::InFlight(TAKEN), true)),
         ("in_flight", "put_off") => Some((put_off, false)),
         ("in_flight" | "held", "doubted") => Some((doubted, false)),
-        ("in_flight" | "waiting" | "held", "completed") => Some((State::Completed(settled(b"done")), false)),
-        ("in_flight" | "waiting" | "held", "failed") => {
-            Some((State::FailedTerminal(settled(b"refused")), false))
+        ("in_flight" | "waiting" | "held", "completed") => {
+            Some((ClaimState::Completed(settled(b"done")), false))
         }
-        ("waiting" | "held", "taken_over") => Some((State::Uncertain(Hold::Held(TAKEN)), true)),
-        ("held", "renewed") => Some((State::Uncertain(Hold::Held(renewed)), false)),
+        ("in_flight" | "waiting" | "held", "failed") => {
+            Some((ClaimState::FailedTerminal(settled(b"refused")), false))
+        }
+        ("waiting" | "held", "taken_over") => Some((ClaimState::Uncertain(Custody::Held(TAKEN)), true)),
+        ("held", "renewed") => Some((ClaimState::Uncertain(Custody::Held(renewed)), false)),
         ("completed" | "failed_terminal", "aged") => Some((aged, false)),
         _ => None,
     }
@@ -108,8 +110,8 @@ fn no_store_admits_what_the_machine_never_does() {
 
 #[test]
 fn a_claim_keeps_what_it_was_made_with() {
-    let before = claim_in(State::InFlight(lease_until(30_000)));
-    let after = before.on(Event::Completed(settled(b"done"))).unwrap();
+    let before = claim_in(ClaimState::InFlight(lease_until(30_000)));
+    let after = before.on(ClaimEvent::Completed(settled(b"done"))).unwrap();
     assert!(before.may_become(&after));
     for forged in [
         Claim { fence: before.fence - 1, ..after.clone() },
@@ -126,12 +128,12 @@ fn a_claim_keeps_what_it_was_made_with() {
 #[test]
 fn a_change_of_hands_needs_a_higher_fence() {
     let ours = lease_until(30_000);
-    let held = |lease| State::Uncertain(Hold::Held(lease));
+    let held = |lease| ClaimState::Uncertain(Custody::Held(lease));
     for (name, from, to) in [
-        ("taken from its holder", State::InFlight(ours), State::InFlight(TAKEN)),
-        ("taken up again", State::FailedRetry { not_before: at(500) }, State::InFlight(ours)),
+        ("taken from its holder", ClaimState::InFlight(ours), ClaimState::InFlight(TAKEN)),
+        ("taken up again", ClaimState::FailedRetry { not_before: at(500) }, ClaimState::InFlight(ours)),
         ("taken from its holder in doubt", held(ours), held(TAKEN)),
-        ("taken up in doubt", State::Uncertain(Hold::Waiting { not_before: at(500) }), held(ours)),
+        ("taken up in doubt", ClaimState::Uncertain(Custody::Waiting { not_before: at(500) }), held(ours)),
     ] {
         let before = claim_in(from);
         let after = |fence| Claim { state: to.clone(), fence, ..before.clone() };
@@ -139,8 +141,8 @@ fn a_change_of_hands_needs_a_higher_fence() {
         assert!(!before.may_become(&after(before.fence)), "{name}");
         assert!(before.may_become(&after(before.fence + 1)), "{name}");
     }
-    let before = claim_in(State::InFlight(ours));
-    let renewed = Claim { state: State::InFlight(lease_until(60_000)), ..before.clone() };
+    let before = claim_in(ClaimState::InFlight(ours));
+    let renewed = Claim { state: ClaimState::InFlight(lease_until(60_000)), ..before.clone() };
     assert!(before.may_become(&renewed), "the same hands need none");
 }
 
@@ -166,7 +168,7 @@ fn a_key_means_another_request_only_after_its_end_and_under_a_higher_fence() {
             created_at: at(9_000),
             fence,
             attempts: 1,
-            state: State::InFlight(TAKEN),
+            state: ClaimState::InFlight(TAKEN),
             ..before.clone()
         };
         let over = matches!(name, "completed" | "failed_terminal" | "expired");
@@ -185,7 +187,7 @@ fn a_record_that_is_still_good_is_never_claimed_over() {
             subject: SubjectId::from_i64(8),
             created_at,
             fence: before.fence + 1,
-            state: State::InFlight(TAKEN),
+            state: ClaimState::InFlight(TAKEN),
             ..before.clone()
         };
         let ends = matches!(name, "completed" | "failed_terminal" | "expired");
@@ -196,7 +198,7 @@ fn a_record_that_is_still_good_is_never_claimed_over() {
 
 #[test]
 fn a_key_begins_anew_at_work_or_answered_and_in_no_other_state() {
-    let before = claim_in(State::Expired { tombstone_until: at(2_000) });
+    let before = claim_in(ClaimState::Expired { tombstone_until: at(2_000) });
     for (name, state) in states() {
         let anew = Claim {
             subject: SubjectId::from_i64(8),
@@ -221,8 +223,8 @@ fn a_request_claims_its_key_for_what_it_makes() {
     };
     let subject = SubjectId::from_i64(8);
     let outcomes = [
-        (Outcome::Done(settled(b"yes")), State::Completed(settled(b"yes"))),
-        (Outcome::Refused(settled(b"no")), State::FailedTerminal(settled(b"no"))),
+        (Outcome::Done(settled(b"yes")), ClaimState::Completed(settled(b"yes"))),
+        (Outcome::Refused(settled(b"no")), ClaimState::FailedTerminal(settled(b"no"))),
     ];
     for (outcome, state) in outcomes {
         let first = request.settled(subject, Resource::Transfer, outcome.clone(), at(7), None);
@@ -240,7 +242,7 @@ fn a_request_claims_its_key_for_what_it_makes() {
         };
         assert_eq!(first, expected);
         // A free key is claimed anew above everything its record has seen.
-        let old = claim_in(State::Expired { tombstone_until: at(2_000) });
+        let old = claim_in(ClaimState::Expired { tombstone_until: at(2_000) });
         let anew = request.settled(subject, Resource::Transfer, outcome, at(2_000), Some(&old));
         let created_at = at(2_000);
         assert_eq!(anew, Claim { created_at, fence: old.fence + 1, revision: old.revision + 1, ..expected });
@@ -287,9 +289,11 @@ fn a_lease_is_renewed_up_to_its_ceiling_and_never_shortened() {
         (at(180_001), ceiling),
         (Time::MAX, ceiling),
     ] {
-        for held in [State::InFlight(lease_until(30_000)), State::Uncertain(Hold::Held(lease_until(30_000)))]
-        {
-            let renewed = claim_in(held).on(Event::Renewed { until }).unwrap();
+        for held in [
+            ClaimState::InFlight(lease_until(30_000)),
+            ClaimState::Uncertain(Custody::Held(lease_until(30_000))),
+        ] {
+            let renewed = claim_in(held).on(ClaimEvent::Renewed { until }).unwrap();
             assert_eq!(renewed.state.lease().unwrap().until, expected, "{until:?}");
             assert_eq!(renewed.state.lease().unwrap().ceiling, ceiling);
         }
@@ -303,14 +307,14 @@ fn a_lease_is_over_at_its_end_and_not_before() {
     assert!(lease.is_over(at(30_000)));
 }
 
-fn any_event() -> impl Strategy<Value = Event> {
+fn any_event() -> impl Strategy<Value = ClaimEvent> {
     (0_usize..7, 0_u64..400_000).prop_map(|(which, ms)| match events()[which].1.clone() {
-        Event::Renewed { .. } => Event::Renewed { until: at(ms) },
-        Event::TakenOver(lease) => Event::TakenOver(Lease { until: at(ms), ..lease }),
-        Event::PutOff { .. } => Event::PutOff { not_before: at(ms) },
-        Event::Doubted { .. } => Event::Doubted { not_before: at(ms) },
-        Event::Aged { .. } => Event::Aged { tombstone_until: at(ms) },
-        settled @ (Event::Completed(_) | Event::Failed(_)) => settled,
+        ClaimEvent::Renewed { .. } => ClaimEvent::Renewed { until: at(ms) },
+        ClaimEvent::TakenOver(lease) => ClaimEvent::TakenOver(Lease { until: at(ms), ..lease }),
+        ClaimEvent::PutOff { .. } => ClaimEvent::PutOff { not_before: at(ms) },
+        ClaimEvent::Doubted { .. } => ClaimEvent::Doubted { not_before: at(ms) },
+        ClaimEvent::Aged { .. } => ClaimEvent::Aged { tombstone_until: at(ms) },
+        settled @ (ClaimEvent::Completed(_) | ClaimEvent::Failed(_)) => settled,
     })
 }
 
@@ -325,19 +329,19 @@ proptest! {
             let Ok(next) = claim.on(event.clone()) else { continue };
             prop_assert!(claim.may_become(&next), "{claim:?} {event:?}");
             prop_assert_eq!(next.revision, claim.revision + 1);
-            let handed_over = matches!(event, Event::TakenOver(_));
+            let handed_over = matches!(event, ClaimEvent::TakenOver(_));
             prop_assert_eq!(next.fence, claim.fence + u64::from(handed_over));
             prop_assert_eq!(next.attempts, claim.attempts + u32::from(handed_over));
             match &claim.state {
-                State::Completed(_) | State::FailedTerminal(_) => {
-                    prop_assert!(matches!(next.state, State::Expired { .. }), "left its end: {next:?}");
+                ClaimState::Completed(_) | ClaimState::FailedTerminal(_) => {
+                    prop_assert!(matches!(next.state, ClaimState::Expired { .. }), "left its end: {next:?}");
                 }
-                State::Expired { .. } => prop_assert!(false, "nothing follows: {next:?}"),
-                State::Uncertain(_) => {
-                    let open = matches!(next.state, State::InFlight(_) | State::FailedRetry { .. });
+                ClaimState::Expired { .. } => prop_assert!(false, "nothing follows: {next:?}"),
+                ClaimState::Uncertain(_) => {
+                    let open = matches!(next.state, ClaimState::InFlight(_) | ClaimState::FailedRetry { .. });
                     prop_assert!(!open, "doubt was forgotten: {next:?}");
                 }
-                State::InFlight(_) | State::FailedRetry { .. } => {}
+                ClaimState::InFlight(_) | ClaimState::FailedRetry { .. } => {}
             }
             let same = Claim {
                 state: claim.state.clone(),

@@ -2,14 +2,14 @@
 
 mod given;
 
-use counterfoil_core::idempotency::claim::{Hold, State};
-use counterfoil_core::outbox::{History, Outbox, Park, Payment};
+use counterfoil_core::idempotency::claim::{ClaimState, Custody};
+use counterfoil_core::outbox::{History, Outbox, ParkReason, Payment};
 use counterfoil_core::payments::attempt::hint::hint;
 use counterfoil_core::payments::attempt::next::quiescent_at;
 use counterfoil_core::payments::provider::Rules;
 use counterfoil_core::types::digest::MacKey;
 use counterfoil_core::types::id::{ChargeId, PayoutId};
-use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 use counterfoil_core::types::time::{Span, Time};
 use given::{at, claim_in, lease_until, outbox, states};
 
@@ -30,11 +30,11 @@ fn doubted() -> Outbox {
     Outbox { due_at: at(30_000), history, ..outbox() }
 }
 
-fn waiting() -> State {
-    State::Uncertain(Hold::Waiting { not_before: at(30_000) })
+fn waiting() -> ClaimState {
+    ClaimState::Uncertain(Custody::Waiting { not_before: at(30_000) })
 }
 
-fn hinted(rules: &Rules, state: State, work: &Outbox, now: Time) -> Option<Outbox> {
+fn hinted(rules: &Rules, state: ClaimState, work: &Outbox, now: Time) -> Option<Outbox> {
     hint(rules, &claim_in(state), work, now)
 }
 
@@ -49,8 +49,10 @@ fn only_work_that_waits_in_doubt_is_looked_at_sooner() {
 #[test]
 fn a_lease_is_nobody_elses_to_end_even_when_it_is_over() {
     for now in [at(1_000), at(29_999), at(30_000), at(40_000)] {
-        for state in [State::InFlight(lease_until(30_000)), State::Uncertain(Hold::Held(lease_until(30_000)))]
-        {
+        for state in [
+            ClaimState::InFlight(lease_until(30_000)),
+            ClaimState::Uncertain(Custody::Held(lease_until(30_000))),
+        ] {
             assert_eq!(hinted(&REMEMBERS, state, &doubted(), now), None, "{now:?}");
         }
     }
@@ -59,14 +61,14 @@ fn a_lease_is_nobody_elses_to_end_even_when_it_is_over() {
 #[test]
 fn what_certainly_had_no_effect_is_left_to_its_own_pace() {
     let idle = Outbox { history: History { idle_calls: 2, ..History::begun(at(0)) }, ..doubted() };
-    for state in [State::FailedRetry { not_before: at(30_000) }, waiting()] {
+    for state in [ClaimState::FailedRetry { not_before: at(30_000) }, waiting()] {
         assert_eq!(hinted(&REMEMBERS, state, &idle, at(1_000)), None);
     }
 }
 
 #[test]
 fn what_is_a_humans_stays_a_humans() {
-    let parked = Outbox { parked: Some(Park::NoEvidence), due_at: Time::MAX, ..doubted() };
+    let parked = Outbox { parked: Some(ParkReason::NoEvidence), due_at: Time::MAX, ..doubted() };
     assert_eq!(hinted(&REMEMBERS, waiting(), &parked, at(1_000)), None);
     let silent = Rules { dedup_window: None, queryable: false, ..REMEMBERS };
     assert_eq!(hinted(&silent, waiting(), &doubted(), at(1_000)), None, "nor is it made a human's sooner");
@@ -133,7 +135,7 @@ fn a_payment_is_known_by_its_own_reference_only() {
         assert_eq!(Payment::open(&references, text.as_str()), Some(payment));
         assert_eq!(Payment::open(&References::new(MacKey::new(&[1; 32])), text.as_str()), None);
     }
-    for other in [Kind::Account, Kind::Refund, Kind::Transfer] {
+    for other in [ReferenceKind::Account, ReferenceKind::Refund, ReferenceKind::Transfer] {
         assert_eq!(Payment::open(&references, references.seal(other, 7).as_str()), None);
     }
     assert_eq!(Payment::open(&references, ""), None);

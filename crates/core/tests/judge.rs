@@ -5,12 +5,15 @@
 
 mod given;
 
-use counterfoil_core::outbox::{History, Park};
-use counterfoil_core::payments::attempt::judge::{Attempt, Verdict, held_back, judge_outcome, judge_query};
+use counterfoil_core::outbox::{History, ParkReason};
+use counterfoil_core::payments::attempt::judge::{
+    Attempt, AttemptVerdict, held_back, judge_outcome, judge_query,
+};
 use counterfoil_core::payments::attempt::next::quiescent_at;
-use counterfoil_core::payments::charge::{Failure, FailureCode};
+use counterfoil_core::payments::charge::{FailureCode, PaymentFailure};
 use counterfoil_core::payments::provider::{
-    Approval, Cause, Decline, Fault, Found, Outcome, Rejection, Rules, Stands, Step,
+    Approval, Cause, Decline, LookupResult, ProviderFault, ProviderOutcome, ProviderStep, Rejection, Rules,
+    Stands,
 };
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::time::{Span, Time};
@@ -42,7 +45,7 @@ fn usd() -> Asset {
 
 fn attempt(history: &History) -> Attempt<'_> {
     Attempt {
-        step: Step::Charge,
+        step: ProviderStep::Charge,
         amount_minor: 1_250,
         asset: usd(),
         history,
@@ -52,11 +55,11 @@ fn attempt(history: &History) -> Attempt<'_> {
     }
 }
 
-fn judged(history: &History, outcome: &Outcome) -> Verdict {
+fn judged(history: &History, outcome: &ProviderOutcome) -> AttemptVerdict {
     judge_outcome(attempt(history), &RULES, outcome)
 }
 
-fn found(history: &History, found: &Found, now: Time) -> Verdict {
+fn found(history: &History, found: &LookupResult, now: Time) -> AttemptVerdict {
     judge_query(Attempt { now, ..attempt(history) }, &RULES, found)
 }
 
@@ -78,18 +81,18 @@ fn decline() -> Decline {
     }
 }
 
-fn rejection(fault: Fault) -> Outcome {
-    Outcome::Rejected(Rejection { fault, code: "parameter_invalid".into() })
+fn rejection(fault: ProviderFault) -> ProviderOutcome {
+    ProviderOutcome::Rejected(Rejection { fault, code: "parameter_invalid".into() })
 }
 
-fn failed(code: FailureCode) -> Verdict {
-    Verdict::Failed { failure: Failure { code, decline_code: None }, reference: None }
+fn failed(code: FailureCode) -> AttemptVerdict {
+    AttemptVerdict::Failed { failure: PaymentFailure { code, decline_code: None }, reference: None }
 }
 
 /// The doubt that follows from a call of which it is not known what it did.
-fn doubted(history: &History, server_errors: u32) -> Verdict {
+fn doubted(history: &History, server_errors: u32) -> AttemptVerdict {
     let history = History { unknown: true, last_sent_at: NOW, server_errors, ..*history };
-    Verdict::Doubt { not_before: NOW, history }
+    AttemptVerdict::Doubt { not_before: NOW, history }
 }
 
 fn idle(history: &History) -> History {
@@ -99,21 +102,27 @@ fn idle(history: &History) -> History {
 #[test]
 fn an_approval_is_done_whatever_was_unknown_before() {
     for unknown in [false, true] {
-        let verdict = judged(&known(unknown, 9), &Outcome::Approved(approval()));
-        assert_eq!(verdict, Verdict::Done(approval()));
+        let verdict = judged(&known(unknown, 9), &ProviderOutcome::Approved(approval()));
+        assert_eq!(verdict, AttemptVerdict::Done(approval()));
     }
 }
 
 #[test]
 fn each_step_is_done_only_when_the_money_stands_where_it_leads() {
-    let steps = [Step::Charge, Step::Authorize, Step::Capture, Step::Void, Step::Refund];
+    let steps = [
+        ProviderStep::Charge,
+        ProviderStep::Authorize,
+        ProviderStep::Capture,
+        ProviderStep::Void,
+        ProviderStep::Refund,
+    ];
     let stands = [Stands::Held, Stands::Captured, Stands::Canceled, Stands::Refunded];
     for step in steps {
         for stands in stands {
             let history = known(false, 0);
             let attempt = Attempt { step, ..attempt(&history) };
-            let outcome = Outcome::Approved(Approval { stands, ..approval() });
-            let done = matches!(judge_outcome(attempt, &RULES, &outcome), Verdict::Done(_));
+            let outcome = ProviderOutcome::Approved(Approval { stands, ..approval() });
+            let done = matches!(judge_outcome(attempt, &RULES, &outcome), AttemptVerdict::Done(_));
             assert_eq!(done, step.leads_to() == stands, "{step:?} {stands:?}");
         }
     }
@@ -122,16 +131,19 @@ fn each_step_is_done_only_when_the_money_stands_where_it_leads() {
 #[test]
 fn a_void_has_no_amount_to_compare() {
     let history = known(false, 0);
-    let attempt = Attempt { step: Step::Void, ..attempt(&history) };
+    let attempt = Attempt { step: ProviderStep::Void, ..attempt(&history) };
     let canceled = Approval { stands: Stands::Canceled, amount_minor: 0, asset: None, ..approval() };
-    assert_eq!(judge_outcome(attempt, &RULES, &Outcome::Approved(canceled.clone())), Verdict::Done(canceled));
+    assert_eq!(
+        judge_outcome(attempt, &RULES, &ProviderOutcome::Approved(canceled.clone())),
+        AttemptVerdict::Done(canceled)
+    );
 }
 
 #[test]
 fn a_provider_that_keeps_no_reference_is_believed() {
     let approval = Approval { payment: None, ..approval() };
-    let verdict = judged(&known(false, 0), &Outcome::Approved(approval));
-    assert!(matches!(verdict, Verdict::Done(_)), "{verdict:?}");
+    let verdict = judged(&known(false, 0), &ProviderOutcome::Approved(approval));
+    assert!(matches!(verdict, AttemptVerdict::Done(_)), "{verdict:?}");
 }
 
 /// An answer that names another amount, currency, standing or payment is never done.
@@ -152,10 +164,11 @@ fn an_answer_about_something_else_is_parked() {
         differ(&mut approval);
         for unknown in [false, true] {
             let work = known(unknown, 0);
-            let expected = Verdict::Park { reason: Park::AnswerDiffers, reference: Some("pi_1".into()) };
-            let outcome = Outcome::Approved(approval.clone());
+            let expected =
+                AttemptVerdict::Park { reason: ParkReason::AnswerDiffers, reference: Some("pi_1".into()) };
+            let outcome = ProviderOutcome::Approved(approval.clone());
             assert_eq!(judged(&work, &outcome), expected, "{approval:?}");
-            let payment = Found::Payment(outcome);
+            let payment = LookupResult::Payment(outcome);
             assert_eq!(found(&work, &payment, NOW), expected, "by query: {approval:?}");
         }
     }
@@ -164,10 +177,12 @@ fn an_answer_about_something_else_is_parked() {
 #[test]
 fn a_decline_fails_with_the_issuers_reason() {
     for unknown in [false, true] {
-        let failure =
-            Failure { code: FailureCode::CardDeclined, decline_code: Some("insufficient_funds".into()) };
-        let verdict = judged(&known(unknown, 0), &Outcome::Declined(decline()));
-        assert_eq!(verdict, Verdict::Failed { failure, reference: Some("pi_2".into()) });
+        let failure = PaymentFailure {
+            code: FailureCode::CardDeclined,
+            decline_code: Some("insufficient_funds".into()),
+        };
+        let verdict = judged(&known(unknown, 0), &ProviderOutcome::Declined(decline()));
+        assert_eq!(verdict, AttemptVerdict::Failed { failure, reference: Some("pi_2".into()) });
     }
 }
 
@@ -178,9 +193,9 @@ fn a_decline_by_a_provider_that_executes_again_is_final_only_after_quiescence() 
         let quiet = quiescent_at(&rules, &history);
         for (now, fails) in [(quiet.minus(Span::from_ms(1)), false), (quiet, true)] {
             let attempt = Attempt { now, ..attempt(&history) };
-            let verdict = judge_outcome(attempt, &rules, &Outcome::Declined(decline()));
-            assert_eq!(matches!(verdict, Verdict::Failed { .. }), fails, "{verdict:?}");
-            assert_eq!(matches!(verdict, Verdict::Doubt { .. }), !fails);
+            let verdict = judge_outcome(attempt, &rules, &ProviderOutcome::Declined(decline()));
+            assert_eq!(matches!(verdict, AttemptVerdict::Failed { .. }), fails, "{verdict:?}");
+            assert_eq!(matches!(verdict, AttemptVerdict::Doubt { .. }), !fails);
         }
     }
 }
@@ -188,13 +203,13 @@ fn a_decline_by_a_provider_that_executes_again_is_final_only_after_quiescence() 
 #[test]
 fn a_rejection_fails_only_when_nothing_is_unknown() {
     for (fault, code) in [
-        (Fault::Request, FailureCode::GatewayRejected),
-        (Fault::Credentials, FailureCode::GatewayUnauthorized),
+        (ProviderFault::Request, FailureCode::GatewayRejected),
+        (ProviderFault::Credentials, FailureCode::GatewayUnauthorized),
     ] {
         assert_eq!(judged(&known(false, 0), &rejection(fault)), failed(code));
         let unknown = known(true, 0);
         let history = History { server_errors: 1, ..unknown };
-        let doubt = Verdict::Doubt { not_before: NOW, history };
+        let doubt = AttemptVerdict::Doubt { not_before: NOW, history };
         assert_eq!(judged(&unknown, &rejection(fault)), doubt, "an earlier call may still arrive");
     }
 }
@@ -203,13 +218,13 @@ fn a_rejection_fails_only_when_nothing_is_unknown() {
 fn calls_without_effect_are_tried_again_until_they_run_out() {
     let pause = Span::from_ms(700);
     for (outcome, at_least) in [
-        (Outcome::NotSent, Span::ZERO),
-        (Outcome::Busy { retry_after: None }, Span::ZERO),
-        (Outcome::Busy { retry_after: Some(pause) }, pause),
+        (ProviderOutcome::NotSent, Span::ZERO),
+        (ProviderOutcome::Busy { retry_after: None }, Span::ZERO),
+        (ProviderOutcome::Busy { retry_after: Some(pause) }, pause),
     ] {
         for before in 0..ATTEMPTS_MAX - 1 {
             let work = known(false, before);
-            let expected = Verdict::Retry { at_least, history: idle(&work) };
+            let expected = AttemptVerdict::Retry { at_least, history: idle(&work) };
             assert_eq!(judged(&work, &outcome), expected, "after {before}");
         }
         for before in [ATTEMPTS_MAX - 1, ATTEMPTS_MAX, u32::MAX] {
@@ -225,16 +240,16 @@ fn what_may_have_charged_never_fails_by_counting() {
     for before in [0, ATTEMPTS_MAX - 1, ATTEMPTS_MAX, u32::MAX - 1] {
         let work = known(true, before);
         for (outcome, not_before) in [
-            (Outcome::NotSent, NOW),
-            (Outcome::Busy { retry_after: None }, NOW),
-            (Outcome::Busy { retry_after: Some(pause) }, NOW.plus(pause)),
+            (ProviderOutcome::NotSent, NOW),
+            (ProviderOutcome::Busy { retry_after: None }, NOW),
+            (ProviderOutcome::Busy { retry_after: Some(pause) }, NOW.plus(pause)),
         ] {
-            let expected = Verdict::Doubt { not_before, history: idle(&work) };
+            let expected = AttemptVerdict::Doubt { not_before, history: idle(&work) };
             assert_eq!(judged(&work, &outcome), expected, "{} after {before}", outcome.name());
         }
         for cause in CAUSES {
             let errors = u32::from(matches!(cause, Cause::ServerError | Cause::Unreadable));
-            let verdict = judged(&work, &Outcome::Unknown(cause));
+            let verdict = judged(&work, &ProviderOutcome::Unknown(cause));
             assert_eq!(verdict, doubted(&work, errors), "{} after {before}", cause.name());
         }
     }
@@ -246,7 +261,7 @@ fn an_unknown_outcome_is_doubted_from_the_first_call_on() {
         let mut work = known(false, 1);
         work.server_errors = 4;
         let errors = 4 + u32::from(matches!(cause, Cause::ServerError | Cause::Unreadable));
-        let verdict = judged(&work, &Outcome::Unknown(cause));
+        let verdict = judged(&work, &ProviderOutcome::Unknown(cause));
         assert_eq!(verdict, doubted(&work, errors), "{}", cause.name());
     }
 }
@@ -255,20 +270,20 @@ fn an_unknown_outcome_is_doubted_from_the_first_call_on() {
 fn a_call_held_back_counts_for_nothing() {
     let pause = Span::from_ms(700);
     let clean = known(false, ATTEMPTS_MAX);
-    let retry = Verdict::Retry { at_least: pause, history: clean };
+    let retry = AttemptVerdict::Retry { at_least: pause, history: clean };
     assert_eq!(held_back(attempt(&clean), pause), retry);
     let unknown = known(true, ATTEMPTS_MAX);
-    let doubt = Verdict::Doubt { not_before: NOW.plus(pause), history: unknown };
+    let doubt = AttemptVerdict::Doubt { not_before: NOW.plus(pause), history: unknown };
     assert_eq!(held_back(attempt(&unknown), pause), doubt);
 }
 
 #[test]
 fn a_query_that_finds_the_payment_settles_it() {
     let unknown = known(true, 0);
-    for outcome in [Outcome::Approved(approval()), Outcome::Declined(decline())] {
+    for outcome in [ProviderOutcome::Approved(approval()), ProviderOutcome::Declined(decline())] {
         let by_call = judged(&unknown, &outcome);
-        assert!(matches!(by_call, Verdict::Done(_) | Verdict::Failed { .. }));
-        assert_eq!(found(&unknown, &Found::Payment(outcome), NOW), by_call);
+        assert!(matches!(by_call, AttemptVerdict::Done(_) | AttemptVerdict::Failed { .. }));
+        assert_eq!(found(&unknown, &LookupResult::Payment(outcome), NOW), by_call);
     }
 }
 
@@ -276,16 +291,16 @@ fn a_query_that_finds_the_payment_settles_it() {
 fn a_payment_found_without_an_end_stays_in_doubt() {
     let unknown = known(true, ATTEMPTS_MAX);
     for outcome in [
-        rejection(Fault::Request),
-        rejection(Fault::Credentials),
-        Outcome::Busy { retry_after: None },
-        Outcome::NotSent,
-        Outcome::Unknown(Cause::ServerError),
-        Outcome::Unknown(Cause::InProgress),
+        rejection(ProviderFault::Request),
+        rejection(ProviderFault::Credentials),
+        ProviderOutcome::Busy { retry_after: None },
+        ProviderOutcome::NotSent,
+        ProviderOutcome::Unknown(Cause::ServerError),
+        ProviderOutcome::Unknown(Cause::InProgress),
     ] {
         let name = outcome.name();
-        let verdict = found(&unknown, &Found::Payment(outcome), NOW);
-        assert_eq!(verdict, Verdict::Doubt { not_before: NOW, history: unknown }, "{name}");
+        let verdict = found(&unknown, &LookupResult::Payment(outcome), NOW);
+        assert_eq!(verdict, AttemptVerdict::Doubt { not_before: NOW, history: unknown }, "{name}");
     }
 }
 
@@ -293,15 +308,15 @@ fn a_payment_found_without_an_end_stays_in_doubt() {
 fn a_payment_without_an_end_needs_a_human_once_the_provider_has_forgotten_its_key() {
     let unknown = known(true, 0);
     let late = unknown.first_sent_at.plus(Span::from_ms(43_200_000));
-    let verdict = found(&unknown, &Found::Payment(Outcome::Unknown(Cause::Unreadable)), late);
-    assert!(matches!(verdict, Verdict::Park { .. }), "{verdict:?}");
+    let verdict = found(&unknown, &LookupResult::Payment(ProviderOutcome::Unknown(Cause::Unreadable)), late);
+    assert!(matches!(verdict, AttemptVerdict::Park { .. }), "{verdict:?}");
 }
 
 #[test]
 fn several_payments_need_a_human() {
     let unknown = known(true, 0);
-    let expected = Verdict::Park { reason: Park::Contradiction, reference: None };
-    assert_eq!(found(&unknown, &Found::Several, NOW), expected);
+    let expected = AttemptVerdict::Park { reason: ParkReason::Contradiction, reference: None };
+    assert_eq!(found(&unknown, &LookupResult::Several, NOW), expected);
 }
 
 #[test]
@@ -310,8 +325,8 @@ fn not_found_is_no_proof_before_quiescence() {
     let quiet_at = quiescent_at(&RULES, &unknown);
     assert_eq!(quiet_at, at(110_001), "sending, then late delivery, then query lag, then one more");
     for now in [at(1), at(60_000), at(90_001), at(110_000)] {
-        let same = Verdict::Doubt { not_before: now, history: unknown };
-        assert_eq!(found(&unknown, &Found::Nothing, now), same, "{now:?}");
+        let same = AttemptVerdict::Doubt { not_before: now, history: unknown };
+        assert_eq!(found(&unknown, &LookupResult::Nothing, now), same, "{now:?}");
     }
 }
 
@@ -321,7 +336,7 @@ fn not_found_after_quiescence_is_proof_and_a_fresh_key() {
     unknown.server_errors = 5;
     unknown.generation = 3;
     for now in [at(110_001), at(999_999)] {
-        let fresh = Verdict::Doubt {
+        let fresh = AttemptVerdict::Doubt {
             not_before: now,
             history: History {
                 generation: 4,
@@ -332,7 +347,7 @@ fn not_found_after_quiescence_is_proof_and_a_fresh_key() {
                 last_sent_at: now,
             },
         };
-        assert_eq!(found(&unknown, &Found::Nothing, now), fresh, "{now:?}");
+        assert_eq!(found(&unknown, &LookupResult::Nothing, now), fresh, "{now:?}");
     }
 }
 
@@ -341,8 +356,8 @@ fn a_query_that_fails_teaches_nothing() {
     let unknown = known(true, 0);
     for cause in CAUSES {
         for now in [NOW, at(999_999)] {
-            let same = Verdict::Doubt { not_before: now, history: unknown };
-            assert_eq!(found(&unknown, &Found::Unclear(cause), now), same, "{}", cause.name());
+            let same = AttemptVerdict::Doubt { not_before: now, history: unknown };
+            assert_eq!(found(&unknown, &LookupResult::Unclear(cause), now), same, "{}", cause.name());
         }
     }
 }
@@ -351,32 +366,32 @@ fn a_query_that_fails_teaches_nothing() {
 #[test]
 fn every_verdict_keeps_the_rules() {
     let mut outcomes = vec![
-        Outcome::Approved(approval()),
-        Outcome::Declined(decline()),
-        rejection(Fault::Request),
-        rejection(Fault::Credentials),
-        Outcome::Busy { retry_after: None },
-        Outcome::NotSent,
+        ProviderOutcome::Approved(approval()),
+        ProviderOutcome::Declined(decline()),
+        rejection(ProviderFault::Request),
+        rejection(ProviderFault::Credentials),
+        ProviderOutcome::Busy { retry_after: None },
+        ProviderOutcome::NotSent,
     ];
-    outcomes.extend(CAUSES.map(Outcome::Unknown));
+    outcomes.extend(CAUSES.map(ProviderOutcome::Unknown));
     for outcome in outcomes {
         for unknown in [false, true] {
             for idle_calls in 0..5 {
                 let work = known(unknown, idle_calls);
-                let evidence = matches!(outcome, Outcome::Approved(_) | Outcome::Declined(_));
+                let evidence = matches!(outcome, ProviderOutcome::Approved(_) | ProviderOutcome::Declined(_));
                 match judged(&work, &outcome) {
-                    Verdict::Done(_) | Verdict::Failed { .. } => {
+                    AttemptVerdict::Done(_) | AttemptVerdict::Failed { .. } => {
                         assert!(evidence || !unknown, "{} ended a doubt", outcome.name());
                     }
-                    Verdict::Retry { history, .. } => {
+                    AttemptVerdict::Retry { history, .. } => {
                         assert!(!unknown && !history.unknown);
                         assert_eq!(history.generation, 1);
                     }
-                    Verdict::Doubt { history, .. } => {
+                    AttemptVerdict::Doubt { history, .. } => {
                         assert!(history.unknown);
                         assert_eq!(history.generation, 1, "a call must never change the key");
                     }
-                    Verdict::Park { .. } => panic!("{} is no contradiction", outcome.name()),
+                    AttemptVerdict::Park { .. } => panic!("{} is no contradiction", outcome.name()),
                 }
             }
         }

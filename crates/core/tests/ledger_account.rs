@@ -2,10 +2,10 @@
 
 #![allow(clippy::expect_used, reason = "a beginning that is not valid must stop its test")]
 
-use counterfoil_core::ledger::account::{Account, BadCode, Code, Guard, Side};
+use counterfoil_core::ledger::account::{Account, AccountCode, BadCode, Guard, Side};
 use counterfoil_core::ledger::balance::Guarded;
 use counterfoil_core::ledger::chart::{PREFIX, ROLES, Role};
-use counterfoil_core::ledger::snapshot::Reader;
+use counterfoil_core::ledger::snapshot::FeedReader;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_core::types::limits::{ACCOUNT_CODE_BYTES_MAX, ASSET_CODE_BYTES_MAX};
@@ -13,8 +13,8 @@ use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Time;
 use std::collections::{BTreeMap, HashSet};
 
-fn code(text: &str) -> Code {
-    Code::parse(text).expect("a valid code")
+fn code(text: &str) -> AccountCode {
+    AccountCode::parse(text).expect("a valid code")
 }
 
 fn asset(code: &str) -> Asset {
@@ -86,7 +86,7 @@ fn a_code_is_short_and_plain() {
     for text in
         ["", "_a", "-a", ":a", "/a", ".a", "a b", "a\n", "é", "aé", "a\0", "a,b", "a\\b", longer.as_str()]
     {
-        assert_eq!(Code::parse(text), Err(BadCode), "{text:?}");
+        assert_eq!(AccountCode::parse(text), Err(BadCode), "{text:?}");
     }
 }
 
@@ -117,8 +117,8 @@ fn what_is_owed_to_us_and_what_things_cost_are_debits() {
 
 #[test]
 fn a_reader_is_known_by_its_word() {
-    assert_eq!(Reader::parse(Reader::Projection.name()), Some(Reader::Projection));
-    assert_eq!(Reader::parse("archive"), None);
+    assert_eq!(FeedReader::parse(FeedReader::Projection.name()), Some(FeedReader::Projection));
+    assert_eq!(FeedReader::parse("archive"), None);
 }
 
 #[test]

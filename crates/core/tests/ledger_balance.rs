@@ -3,7 +3,7 @@
 #![allow(clippy::expect_used, reason = "a beginning that is not valid must stop its test")]
 
 use counterfoil_core::ledger::account::Side;
-use counterfoil_core::ledger::balance::{Balance, Delta, Guarded, Unfit};
+use counterfoil_core::ledger::balance::{Balance, BalanceRefusal, Delta, Guarded};
 use counterfoil_core::ledger::transaction::{Layer, Leg};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{AccountId, TenantId};
@@ -56,14 +56,14 @@ fn a_move_changes_its_numbers_and_the_revision() {
 fn numbers_that_leave_64_bits_are_refused() {
     let full = Balance { outgoing: i64::MAX, incoming: i64::MAX, ..balance(i64::MAX, None, None) };
     for (before, delta, unfit) in [
-        (full, Delta { posted: 1, ..NOTHING }, Unfit::CapExceeded),
-        (balance(i64::MIN, None, None), Delta { posted: -1, ..NOTHING }, Unfit::Insufficient),
-        (full, Delta { outgoing: 1, ..NOTHING }, Unfit::Insufficient),
-        (full, Delta { incoming: 1, ..NOTHING }, Unfit::CapExceeded),
-        (balance(0, Some(i64::MIN), None), Delta { floor: -1, ..NOTHING }, Unfit::Insufficient),
-        (balance(0, Some(i64::MAX), None), Delta { floor: 1, ..NOTHING }, Unfit::Insufficient),
-        (balance(0, None, Some(i64::MAX)), Delta { cap: 1, ..NOTHING }, Unfit::CapExceeded),
-        (balance(0, None, Some(i64::MIN)), Delta { cap: -1, ..NOTHING }, Unfit::CapExceeded),
+        (full, Delta { posted: 1, ..NOTHING }, BalanceRefusal::CapExceeded),
+        (balance(i64::MIN, None, None), Delta { posted: -1, ..NOTHING }, BalanceRefusal::Insufficient),
+        (full, Delta { outgoing: 1, ..NOTHING }, BalanceRefusal::Insufficient),
+        (full, Delta { incoming: 1, ..NOTHING }, BalanceRefusal::CapExceeded),
+        (balance(0, Some(i64::MIN), None), Delta { floor: -1, ..NOTHING }, BalanceRefusal::Insufficient),
+        (balance(0, Some(i64::MAX), None), Delta { floor: 1, ..NOTHING }, BalanceRefusal::Insufficient),
+        (balance(0, None, Some(i64::MAX)), Delta { cap: 1, ..NOTHING }, BalanceRefusal::CapExceeded),
+        (balance(0, None, Some(i64::MIN)), Delta { cap: -1, ..NOTHING }, BalanceRefusal::CapExceeded),
     ] {
         assert_eq!(before.moved(delta), Err(unfit), "{delta:?} of {before:?}");
     }
@@ -93,7 +93,7 @@ fn what_is_beyond_a_bound_may_stay_or_come_back_and_go_no_further() {
         Delta { floor: 1, ..NOTHING },
         Delta { posted: 9, floor: 1, ..NOTHING },
     ] {
-        assert_eq!(below.moved(further), Err(Unfit::Insufficient), "{further:?}");
+        assert_eq!(below.moved(further), Err(BalanceRefusal::Insufficient), "{further:?}");
     }
     for further in [
         Delta { posted: 1, ..NOTHING },
@@ -101,7 +101,7 @@ fn what_is_beyond_a_bound_may_stay_or_come_back_and_go_no_further() {
         Delta { cap: -1, ..NOTHING },
         Delta { posted: -9, cap: -1, ..NOTHING },
     ] {
-        assert_eq!(above.moved(further), Err(Unfit::CapExceeded), "{further:?}");
+        assert_eq!(above.moved(further), Err(BalanceRefusal::CapExceeded), "{further:?}");
     }
     let stays = [NOTHING, Delta { posted: 7, outgoing: 7, ..NOTHING }, Delta { incoming: 7, ..NOTHING }];
     for allowed in stays.into_iter().chain([Delta { posted: 1, ..NOTHING }, Delta { floor: -1, ..NOTHING }]) {

@@ -4,16 +4,18 @@
 
 mod given;
 
-use counterfoil_core::ledger::account::{Account, Code, Guard, Name, Side};
+use counterfoil_core::ledger::account::{Account, AccountCode, AccountName, Guard, Side};
 use counterfoil_core::ledger::balance::{Balance, Delta};
 use counterfoil_core::ledger::chart::{ROLES, Role};
 use counterfoil_core::ledger::convert::{Rate, Rounding};
-use counterfoil_core::ledger::hold::{Hold, State};
-use counterfoil_core::ledger::transaction::{BadLegs, Kind, Layer, Leg, Legs, Transaction};
-use counterfoil_core::payments::charge::{Charge, Status, Sums};
-use counterfoil_core::payments::ledger::decide::{self, Exchange, Frame, HOLD_DEFAULT, Known};
+use counterfoil_core::ledger::hold::{Hold, HoldState};
+use counterfoil_core::ledger::transaction::{BadLegs, Layer, Leg, Legs, Transaction, TransactionKind};
+use counterfoil_core::payments::charge::{Charge, ChargeStatus, ChargeSums};
+use counterfoil_core::payments::ledger::decide::{
+    self, DecisionContext, Exchange, HOLD_DEFAULT, KnownAccounts,
+};
 use counterfoil_core::payments::ledger::{
-    Convert, End, HoldTerms, Metadata, Named, Open, Post, PostLeg, Refusal, Transfer,
+    AccountSelector, Convert, End, HoldTerms, LedgerRefusal, Metadata, Open, Post, PostLeg, TransferOrder,
 };
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::decimal::Decimal;
@@ -25,7 +27,8 @@ use given::at;
 use std::sync::Arc;
 
 const TENANT: TenantId = TenantId::from_i64(1);
-const FRAME: Frame = Frame { tenant: TENANT, id: TransactionId::from_i64(70), now: at(500) };
+const FRAME: DecisionContext =
+    DecisionContext { tenant: TENANT, id: TransactionId::from_i64(70), now: at(500) };
 
 fn usd() -> Asset {
     Asset::parse("USD").unwrap()
@@ -44,7 +47,7 @@ fn metadata() -> Metadata {
 }
 
 fn opening(code: &str, guard: Guard) -> Open {
-    let code = Code::parse(code).unwrap();
+    let code = AccountCode::parse(code).unwrap();
     Open { code, asset: usd(), normal: Side::Credit, guard, shards: 4, metadata: metadata() }
 }
 
@@ -57,8 +60,8 @@ fn account(number: i64, code: &str, bounds: Guard) -> Account {
 }
 
 /// `a` (1) and `b` (2) in dollars, `e` (3) in euros, all of the tenant; `x` (4) of another.
-fn known() -> Known {
-    let mut known = Known::default();
+fn known() -> KnownAccounts {
+    let mut known = KnownAccounts::default();
     known.learn(Arc::new(account(1, "a", guard(Some(0), None))));
     known.learn(Arc::new(account(2, "b", guard(None, None))));
     known.learn(Arc::new(Account { asset: eur(), ..account(3, "e", guard(None, None)) }));
@@ -66,12 +69,12 @@ fn known() -> Known {
     known
 }
 
-fn code(text: &str) -> Named {
-    Named::Code(Code::parse(text).unwrap())
+fn code(text: &str) -> AccountSelector {
+    AccountSelector::Code(AccountCode::parse(text).unwrap())
 }
 
-fn order(from: Named, to: Named) -> Transfer {
-    Transfer { from, to, amount: 250, asset: usd(), hold: None, metadata: metadata() }
+fn order(from: AccountSelector, to: AccountSelector) -> TransferOrder {
+    TransferOrder { from, to, amount: 250, asset: usd(), hold: None, metadata: metadata() }
 }
 
 fn leg(account: i64, side: Side, layer: Layer, amount: i64) -> Leg {
@@ -80,7 +83,7 @@ fn leg(account: i64, side: Side, layer: Layer, amount: i64) -> Leg {
 
 fn hold() -> Hold {
     let terms = HoldTerms { expires_at: Some(at(900)) };
-    let order = Transfer { hold: Some(terms), ..order(code("a"), code("b")) };
+    let order = TransferOrder { hold: Some(terms), ..order(code("a"), code("b")) };
     decide::transfer(order, &known(), FRAME).unwrap().1.unwrap()
 }
 
@@ -143,7 +146,7 @@ fn an_opened_account_has_its_name_and_where_it_is_guarded_its_first_balance() {
     let expected = Account {
         id: id(1),
         tenant: TENANT,
-        code: Code::parse("a").unwrap(),
+        code: AccountCode::parse("a").unwrap(),
         asset: usd(),
         normal: Side::Credit,
         guard: guard(Some(-5), Some(9)),
@@ -154,7 +157,7 @@ fn an_opened_account_has_its_name_and_where_it_is_guarded_its_first_balance() {
         revision: 1,
     };
     assert_eq!(account, expected);
-    assert_eq!(name, Name { tenant: TENANT, code: Code::parse("a").unwrap(), account: id(1) });
+    assert_eq!(name, AccountName { tenant: TENANT, code: AccountCode::parse("a").unwrap(), account: id(1) });
     let first = Balance {
         tenant: TENANT,
         account: id(1),
@@ -182,12 +185,12 @@ fn a_spread_remembers_the_widest_it_ever_had() {
 #[test]
 fn accounts_are_found_by_id_and_by_code_and_only_by_their_tenant() {
     let known = known();
-    let found = |named: &Named| known.named(named, TENANT).map(|account| account.id);
-    assert_eq!(found(&Named::Id(id(1))), Some(id(1)));
+    let found = |named: &AccountSelector| known.named(named, TENANT).map(|account| account.id);
+    assert_eq!(found(&AccountSelector::Id(id(1))), Some(id(1)));
     assert_eq!(found(&code("b")), Some(id(2)));
-    assert_eq!(found(&Named::Id(id(4))), None, "another tenant's");
+    assert_eq!(found(&AccountSelector::Id(id(4))), None, "another tenant's");
     assert_eq!(found(&code("x")), None, "another tenant's");
-    assert_eq!(found(&Named::Id(id(9))), None);
+    assert_eq!(found(&AccountSelector::Id(id(9))), None);
     assert_eq!(found(&code("nobody")), None);
     assert_eq!(known.get(id(4)).map(|account| account.id), Some(id(4)));
     assert_eq!(known.get(id(9)), None);
@@ -218,34 +221,35 @@ fn guarded_accounts_gain_and_lose_each_the_sum_of_its_legs() {
 fn a_transfer_is_refused_with_everything_that_is_wrong() {
     let transfer = |order| decide::transfer(order, &known(), FRAME);
     check_flaws(
-        transfer(order(code("nobody"), Named::Id(id(4)))),
+        transfer(order(code("nobody"), AccountSelector::Id(id(4)))),
         &[("/from", "no such account"), ("/to", "no such account")],
     );
     check_flaws(transfer(order(code("e"), code("b"))), &[("/currency", "counts EUR, not USD")]);
     check_flaws(transfer(order(code("a"), code("e"))), &[("/currency", "counts EUR, not USD")]);
-    check_flaws(transfer(order(code("a"), Named::Id(id(1)))), &[("/to", "comes from")]);
+    check_flaws(transfer(order(code("a"), AccountSelector::Id(id(1)))), &[("/to", "comes from")]);
     for late in [at(499), at(500)] {
         let hold = Some(HoldTerms { expires_at: Some(late) });
         check_flaws(
-            transfer(Transfer { hold, ..order(code("a"), code("b")) }),
+            transfer(TransferOrder { hold, ..order(code("a"), code("b")) }),
             &[("/expires_at", "has passed")],
         );
     }
     let hold = Some(HoldTerms { expires_at: Some(at(1)) });
-    let both = transfer(Transfer { hold, ..order(code("a"), code("a")) });
+    let both = transfer(TransferOrder { hold, ..order(code("a"), code("a")) });
     check_flaws(both, &[("/to", "comes from"), ("/expires_at", "has passed")]);
-    let nothing = Transfer { amount: 0, ..order(code("a"), code("b")) };
+    let nothing = TransferOrder { amount: 0, ..order(code("a"), code("b")) };
     check_flaws(transfer(nothing), &[("/amount", "between 1 and")]);
 }
 
 #[test]
 fn a_transfer_debits_one_and_credits_the_other() {
-    let (transaction, hold) = decide::transfer(order(code("a"), Named::Id(id(2))), &known(), FRAME).unwrap();
+    let (transaction, hold) =
+        decide::transfer(order(code("a"), AccountSelector::Id(id(2))), &known(), FRAME).unwrap();
     let legs = Legs::transfer(id(1), id(2), 250, usd(), Layer::Posted).unwrap();
     let expected = Transaction {
         id: FRAME.id,
         tenant: TENANT,
-        kind: Kind::Transfer,
+        kind: TransactionKind::Transfer,
         legs,
         metadata: metadata(),
         at: at(500),
@@ -258,7 +262,7 @@ fn a_transfer_debits_one_and_credits_the_other() {
 fn a_held_transfer_only_reserves_and_lapses_after_seven_days_unless_told_otherwise() {
     let held = |expires_at| {
         let hold = Some(HoldTerms { expires_at });
-        decide::transfer(Transfer { hold, ..order(code("a"), code("b")) }, &known(), FRAME).unwrap()
+        decide::transfer(TransferOrder { hold, ..order(code("a"), code("b")) }, &known(), FRAME).unwrap()
     };
     let (transaction, hold) = held(None);
     let expected = Hold {
@@ -269,14 +273,14 @@ fn a_held_transfer_only_reserves_and_lapses_after_seven_days_unless_told_otherwi
         amount: 250,
         asset: usd(),
         expires_at: at(500).plus(Span::from_ms(604_800_000)),
-        state: State::Pending,
+        state: HoldState::Pending,
         metadata: metadata(),
         created_at: at(500),
         revision: 1,
     };
     assert_eq!(HOLD_DEFAULT, Span::from_ms(604_800_000));
     assert_eq!(hold, Some(expected));
-    assert_eq!(transaction.kind, Kind::Held(HoldId::from_i64(70)));
+    assert_eq!(transaction.kind, TransactionKind::Held(HoldId::from_i64(70)));
     assert_eq!(transaction.legs, Legs::transfer(id(1), id(2), 250, usd(), Layer::Pending).unwrap());
     assert_eq!(transaction.metadata, Metadata::new(), "the hold has it");
     assert_eq!(held(Some(at(501))).1.unwrap().expires_at, at(501));
@@ -300,9 +304,9 @@ fn a_hold_is_posted_in_part_or_in_full_and_never_beyond() {
             leg(2, Side::Credit, Layer::Posted, amount),
         ];
         assert_eq!(transaction.legs.as_slice(), legs);
-        assert_eq!(transaction.kind, Kind::HoldPosted(hold.id));
+        assert_eq!(transaction.kind, TransactionKind::HoldPosted(hold.id));
         assert_eq!((transaction.id, transaction.tenant, transaction.at), (FRAME.id, TENANT, at(500)));
-        let state = State::Posted { amount, by: FRAME.id };
+        let state = HoldState::Posted { amount, by: FRAME.id };
         assert_eq!(ended, Hold { state, revision: 2, ..hold.clone() });
     }
 }
@@ -312,11 +316,11 @@ fn a_void_and_a_lapse_release_all_that_is_held() {
     let hold = hold();
     let released = Legs::released_pair(id(1), id(2), 250, usd());
     let (transaction, ended) = decide::end(&hold, End::Void, FRAME).unwrap();
-    assert_eq!((transaction.kind, &transaction.legs), (Kind::HoldVoided(hold.id), &released));
-    assert_eq!(ended, Hold { state: State::Voided { by: FRAME.id }, revision: 2, ..hold.clone() });
+    assert_eq!((transaction.kind, &transaction.legs), (TransactionKind::HoldVoided(hold.id), &released));
+    assert_eq!(ended, Hold { state: HoldState::Voided { by: FRAME.id }, revision: 2, ..hold.clone() });
     let (transaction, ended) = decide::lapse(&hold, FRAME);
-    assert_eq!((transaction.kind, &transaction.legs), (Kind::HoldLapsed(hold.id), &released));
-    assert_eq!(ended, Hold { state: State::Lapsed { by: FRAME.id }, revision: 2, ..hold });
+    assert_eq!((transaction.kind, &transaction.legs), (TransactionKind::HoldLapsed(hold.id), &released));
+    assert_eq!(ended, Hold { state: HoldState::Lapsed { by: FRAME.id }, revision: 2, ..hold });
 }
 
 #[test]
@@ -334,7 +338,7 @@ fn legs_are_refused_where_they_stand() {
         &[("/entries/1/amount", "between 1 and")],
     );
     check_flaws(
-        post(vec![good(), entry(Named::Id(id(1)), Side::Credit, 5)]),
+        post(vec![good(), entry(AccountSelector::Id(id(1)), Side::Credit, 5)]),
         &[("/entries/1/account", "an earlier entry")],
     );
     check_flaws(post(vec![good(), entry(code("b"), Side::Credit, 6)]), &[("/entries", "USD differ")]);
@@ -347,22 +351,22 @@ fn legs_are_posted_as_they_were_given() {
     let transaction = decide::post(Post { entries, metadata: metadata() }, &known(), FRAME).unwrap();
     let legs = [leg(2, Side::Credit, Layer::Posted, 5), leg(1, Side::Debit, Layer::Posted, 5)];
     assert_eq!(transaction.legs.as_slice(), legs);
-    assert_eq!((transaction.kind, transaction.metadata), (Kind::General, metadata()));
+    assert_eq!((transaction.kind, transaction.metadata), (TransactionKind::General, metadata()));
 }
 
 #[test]
 fn only_what_moved_money_by_itself_is_reversible() {
     let hold = HoldId::from_i64(1);
     for (kind, reversible) in [
-        (Kind::Transfer, true),
-        (Kind::General, true),
-        (Kind::Conversion, true),
-        (Kind::HoldPosted(hold), true),
-        (Kind::Charge(ChargeId::from_i64(1)), false),
-        (Kind::Reversal(TransactionId::from_i64(1)), false),
-        (Kind::Held(hold), false),
-        (Kind::HoldVoided(hold), false),
-        (Kind::HoldLapsed(hold), false),
+        (TransactionKind::Transfer, true),
+        (TransactionKind::General, true),
+        (TransactionKind::Conversion, true),
+        (TransactionKind::HoldPosted(hold), true),
+        (TransactionKind::Charge(ChargeId::from_i64(1)), false),
+        (TransactionKind::Reversal(TransactionId::from_i64(1)), false),
+        (TransactionKind::Held(hold), false),
+        (TransactionKind::HoldVoided(hold), false),
+        (TransactionKind::HoldLapsed(hold), false),
     ] {
         assert_eq!(decide::is_reversible(kind), reversible, "{kind:?}");
     }
@@ -371,11 +375,14 @@ fn only_what_moved_money_by_itself_is_reversible() {
 #[test]
 fn a_reversal_swaps_the_sides_of_what_was_posted() {
     let (posted, _) = decide::end(&hold(), End::Post { amount: Some(9) }, FRAME).unwrap();
-    let later = Frame { id: TransactionId::from_i64(71), now: at(600), ..FRAME };
+    let later = DecisionContext { id: TransactionId::from_i64(71), now: at(600), ..FRAME };
     let reversal = decide::reverse(&posted, later);
     let legs = [leg(1, Side::Credit, Layer::Posted, 9), leg(2, Side::Debit, Layer::Posted, 9)];
     assert_eq!(reversal.legs.as_slice(), legs);
-    assert_eq!((reversal.kind, reversal.id, reversal.at), (Kind::Reversal(FRAME.id), later.id, at(600)));
+    assert_eq!(
+        (reversal.kind, reversal.id, reversal.at),
+        (TransactionKind::Reversal(FRAME.id), later.id, at(600))
+    );
 }
 
 fn conversion(amount: i64, rate: &str) -> Result<Transaction, Vec<Flaw>> {
@@ -412,7 +419,7 @@ fn a_conversion_balances_in_both_assets_and_books_what_rounding_leaves() {
         in_euros(3, Side::Credit, 90),
     ];
     assert_eq!(exact.legs.as_slice(), legs, "nothing was rounded, so nothing is booked for it");
-    assert_eq!((exact.kind, exact.metadata), (Kind::Conversion, metadata()));
+    assert_eq!((exact.kind, exact.metadata), (TransactionKind::Conversion, metadata()));
     let rounded = conversion(101, "0.9").unwrap();
     let legs = [
         leg(1, Side::Debit, Layer::Posted, 101),
@@ -426,13 +433,13 @@ fn a_conversion_balances_in_both_assets_and_books_what_rounding_leaves() {
 
 #[test]
 fn a_captured_charge_is_posted_under_its_own_number() {
-    let sums = Sums { captured: 1_000, ..Sums::default() };
-    let charge = Charge { status: Status::Succeeded, sums, ..given::charge() };
+    let sums = ChargeSums { captured: 1_000, ..ChargeSums::default() };
+    let charge = Charge { status: ChargeStatus::Succeeded, sums, ..given::charge() };
     let posted = decide::captured(&charge, id(1), id(2), at(9)).unwrap();
     let expected = Transaction {
         id: TransactionId::from_i64(charge.id.to_i64()),
         tenant: charge.tenant,
-        kind: Kind::Charge(charge.id),
+        kind: TransactionKind::Charge(charge.id),
         legs: Legs::transfer(id(1), id(2), 1_000, usd(), Layer::Posted).unwrap(),
         metadata: Metadata::new(),
         at: at(9),
@@ -448,7 +455,7 @@ fn accounts_of_the_chart_have_no_bounds_and_the_side_of_their_role() {
         let open = decide::chart_account(role, usd()).unwrap();
         let normal = if matches!(role, Role::Receivable | Role::Fees) { Side::Debit } else { Side::Credit };
         let expected = Open {
-            code: Code::parse(&format!("chart:{}:USD", role.name())).unwrap(),
+            code: AccountCode::parse(&format!("chart:{}:USD", role.name())).unwrap(),
             asset: usd(),
             normal,
             guard: guard(None, None),
@@ -475,13 +482,13 @@ fn every_flaw_of_legs_says_what_to_do() {
 #[test]
 fn refusals_have_the_words_clients_see() {
     for (refusal, name) in [
-        (Refusal::InsufficientFunds, "insufficient_funds"),
-        (Refusal::CapExceeded, "cap_exceeded"),
-        (Refusal::AccountExists, "account_exists"),
-        (Refusal::AssetExists, "asset_exists"),
-        (Refusal::AlreadyReversed, "already_reversed"),
-        (Refusal::NotReversible, "not_reversible"),
-        (Refusal::HoldEnded, "hold_ended"),
+        (LedgerRefusal::InsufficientFunds, "insufficient_funds"),
+        (LedgerRefusal::CapExceeded, "cap_exceeded"),
+        (LedgerRefusal::AccountExists, "account_exists"),
+        (LedgerRefusal::AssetExists, "asset_exists"),
+        (LedgerRefusal::AlreadyReversed, "already_reversed"),
+        (LedgerRefusal::NotReversible, "not_reversible"),
+        (LedgerRefusal::HoldEnded, "hold_ended"),
     ] {
         assert_eq!(refusal.name(), name);
     }

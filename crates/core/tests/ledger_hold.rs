@@ -2,7 +2,7 @@
 
 #![allow(clippy::expect_used, reason = "a beginning that is not valid must stop its test")]
 
-use counterfoil_core::ledger::hold::{Hold, State};
+use counterfoil_core::ledger::hold::{Hold, HoldState};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{AccountId, HoldId, TenantId, TransactionId};
 use counterfoil_core::types::mask::Masked;
@@ -20,7 +20,7 @@ fn hold() -> Hold {
         amount: 100,
         asset: Asset::parse("USD").expect("a currency"),
         expires_at: Time::from_ms(60),
-        state: State::Pending,
+        state: HoldState::Pending,
         metadata: BTreeMap::new(),
         created_at: Time::from_ms(0),
         revision: 1,
@@ -28,15 +28,15 @@ fn hold() -> Hold {
 }
 
 /// Every end there is, with whether a hold of 100 may have it.
-const ENDS: [(State, bool); 8] = [
-    (State::Posted { amount: i64::MIN, by: BY }, false),
-    (State::Posted { amount: 0, by: BY }, false),
-    (State::Posted { amount: 1, by: BY }, true),
-    (State::Posted { amount: 100, by: BY }, true),
-    (State::Posted { amount: 101, by: BY }, false),
-    (State::Voided { by: BY }, true),
-    (State::Lapsed { by: BY }, true),
-    (State::Pending, false),
+const ENDS: [(HoldState, bool); 8] = [
+    (HoldState::Posted { amount: i64::MIN, by: BY }, false),
+    (HoldState::Posted { amount: 0, by: BY }, false),
+    (HoldState::Posted { amount: 1, by: BY }, true),
+    (HoldState::Posted { amount: 100, by: BY }, true),
+    (HoldState::Posted { amount: 101, by: BY }, false),
+    (HoldState::Voided { by: BY }, true),
+    (HoldState::Lapsed { by: BY }, true),
+    (HoldState::Pending, false),
 ];
 
 #[test]
@@ -58,8 +58,8 @@ fn an_ended_hold_never_changes_again() {
 
 #[test]
 fn nothing_else_changes_with_the_end() {
-    let ended = hold().ended(State::Voided { by: BY });
-    assert_eq!(ended, Hold { state: State::Voided { by: BY }, revision: 2, ..hold() });
+    let ended = hold().ended(HoldState::Voided { by: BY });
+    assert_eq!(ended, Hold { state: HoldState::Voided { by: BY }, revision: 2, ..hold() });
     for other in [
         Hold { id: HoldId::from_i64(2), ..ended.clone() },
         Hold { tenant: TenantId::from_i64(2), ..ended.clone() },
@@ -89,7 +89,7 @@ fn a_deadline_counts_whether_or_not_anybody_acted_on_it() {
 
 #[test]
 fn every_state_has_its_word() {
-    let words = [ENDS[7].0, ENDS[2].0, ENDS[5].0, ENDS[6].0].map(State::name);
+    let words = [ENDS[7].0, ENDS[2].0, ENDS[5].0, ENDS[6].0].map(HoldState::name);
     assert_eq!(words, ["pending", "posted", "voided", "lapsed"]);
 }
 

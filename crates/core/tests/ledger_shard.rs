@@ -2,8 +2,8 @@
 
 #![allow(clippy::expect_used, reason = "a beginning that is not valid must stop its test")]
 
-use counterfoil_core::ledger::balance::{Balance, Delta, Unfit};
-use counterfoil_core::ledger::shard::{Part, Plan, pick, plan};
+use counterfoil_core::ledger::balance::{Balance, BalanceRefusal, Delta};
+use counterfoil_core::ledger::shard::{ShardPart, ShardPlan, pick, plan};
 use counterfoil_core::types::id::{AccountId, TenantId};
 use proptest::prelude::*;
 
@@ -42,7 +42,7 @@ fn sums(shards: &[Balance]) -> [i128; 5] {
 }
 
 /// The naive model: one balance of 128 bits that holds the sums.
-fn whole(shards: &[Balance], delta: Delta) -> Result<[i128; 5], Unfit> {
+fn whole(shards: &[Balance], delta: Delta) -> Result<[i128; 5], BalanceRefusal> {
     let [posted, outgoing, incoming, floor, cap] = sums(shards);
     let after = [
         posted + i128::from(delta.posted),
@@ -52,21 +52,21 @@ fn whole(shards: &[Balance], delta: Delta) -> Result<[i128; 5], Unfit> {
         cap,
     ];
     if after[1] < 0 || after[2] < 0 {
-        return Err(Unfit::NotHeld);
+        return Err(BalanceRefusal::NotHeld);
     }
     let (available, expected) = (after[0] - after[1], after[0] + after[2]);
     let bounded = |bound: fn(&Balance) -> Option<i64>| shards.iter().all(|shard| bound(shard).is_some());
     if bounded(|shard| shard.floor) && available < posted - outgoing && available < floor {
-        return Err(Unfit::Insufficient);
+        return Err(BalanceRefusal::Insufficient);
     }
     if bounded(|shard| shard.cap) && expected > posted + incoming && expected > cap {
-        return Err(Unfit::CapExceeded);
+        return Err(BalanceRefusal::CapExceeded);
     }
     Ok(after)
 }
 
 /// The shards after `parts`, each of which must fit its shard, and no shard twice.
-fn applied(shards: &[Balance], parts: &[Part]) -> Vec<Balance> {
+fn applied(shards: &[Balance], parts: &[ShardPart]) -> Vec<Balance> {
     let mut after = shards.to_vec();
     for (index, part) in parts.iter().enumerate() {
         assert!(parts[..index].iter().all(|other| other.shard != part.shard), "twice: {parts:?}");
@@ -82,7 +82,7 @@ fn carried_out(
     delta: Delta,
     parts_max: usize,
     rounds: usize,
-) -> Result<Vec<Part>, Unfit> {
+) -> Result<Vec<ShardPart>, BalanceRefusal> {
     let expected = whole(shards, delta);
     let mut now = shards.to_vec();
     for _ in 0..=rounds {
@@ -91,12 +91,12 @@ fn carried_out(
                 assert_eq!(expected, Err(unfit));
                 return Err(unfit);
             }
-            Ok(Plan::Apply(parts)) => {
+            Ok(ShardPlan::Apply(parts)) => {
                 let after = applied(&now, &parts);
                 assert_eq!(expected, Ok(sums(&after)));
                 return Ok(parts);
             }
-            Ok(Plan::GatherFirst(parts)) => {
+            Ok(ShardPlan::GatherFirst(parts)) => {
                 assert!(expected.is_ok(), "gathered for what the account refuses");
                 assert!((2..=parts_max.max(2)).contains(&parts.len()), "{} parts", parts.len());
                 let after = applied(&now, &parts);
@@ -131,34 +131,34 @@ fn what_the_account_has_not_is_refused() {
     let held = Balance { outgoing: 5, incoming: 7, cap: Some(40), ..shards[0] };
     let capped = [held, Balance { cap: Some(20), ..shards[1] }];
     for (shards, delta, unfit) in [
-        (&shards, posted(-51), Unfit::Insufficient),
-        (&shards, Delta { outgoing: 51, ..NOTHING }, Unfit::Insufficient),
-        (&shards, Delta { outgoing: -1, ..NOTHING }, Unfit::NotHeld),
-        (&shards, Delta { incoming: -1, ..NOTHING }, Unfit::NotHeld),
-        (&capped, posted(4), Unfit::CapExceeded),
-        (&capped, Delta { incoming: 4, ..NOTHING }, Unfit::CapExceeded),
-        (&capped, Delta { outgoing: -6, ..NOTHING }, Unfit::NotHeld),
-        (&capped, Delta { incoming: -8, posted: -100, ..NOTHING }, Unfit::NotHeld),
+        (&shards, posted(-51), BalanceRefusal::Insufficient),
+        (&shards, Delta { outgoing: 51, ..NOTHING }, BalanceRefusal::Insufficient),
+        (&shards, Delta { outgoing: -1, ..NOTHING }, BalanceRefusal::NotHeld),
+        (&shards, Delta { incoming: -1, ..NOTHING }, BalanceRefusal::NotHeld),
+        (&capped, posted(4), BalanceRefusal::CapExceeded),
+        (&capped, Delta { incoming: 4, ..NOTHING }, BalanceRefusal::CapExceeded),
+        (&capped, Delta { outgoing: -6, ..NOTHING }, BalanceRefusal::NotHeld),
+        (&capped, Delta { incoming: -8, posted: -100, ..NOTHING }, BalanceRefusal::NotHeld),
     ] {
         assert_eq!(plan(shards, delta, 9), Err(unfit), "{delta:?}");
     }
-    assert_eq!(plan(&[], posted(-1), 9), Err(Unfit::Insufficient));
-    assert_eq!(plan(&[], posted(1), 9), Err(Unfit::CapExceeded));
-    assert_eq!(plan(&[], NOTHING, 9), Ok(Plan::Apply(Vec::new())));
+    assert_eq!(plan(&[], posted(-1), 9), Err(BalanceRefusal::Insufficient));
+    assert_eq!(plan(&[], posted(1), 9), Err(BalanceRefusal::CapExceeded));
+    assert_eq!(plan(&[], NOTHING, 9), Ok(ShardPlan::Apply(Vec::new())));
 }
 
 #[test]
 fn one_shard_takes_it_all_if_one_can() {
     let shards = [funded(0, 30, 0), funded(1, 90, 0), funded(2, 60, 0)];
-    let expected = Part { shard: 1, delta: posted(-50) };
-    assert_eq!(plan(&shards, posted(-50), 9), Ok(Plan::Apply(vec![expected])));
+    let expected = ShardPart { shard: 1, delta: posted(-50) };
+    assert_eq!(plan(&shards, posted(-50), 9), Ok(ShardPlan::Apply(vec![expected])));
 }
 
 #[test]
 fn a_debit_draws_on_the_largest_first() {
     let shards = [funded(0, 30, 0), funded(1, 90, 0), funded(2, 60, 10), funded(3, 5, 0)];
-    let parts = vec![Part { shard: 1, delta: posted(-90) }, Part { shard: 2, delta: posted(-20) }];
-    assert_eq!(plan(&shards, posted(-110), 9), Ok(Plan::Apply(parts)));
+    let parts = vec![ShardPart { shard: 1, delta: posted(-90) }, ShardPart { shard: 2, delta: posted(-20) }];
+    assert_eq!(plan(&shards, posted(-110), 9), Ok(ShardPlan::Apply(parts)));
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn a_hold_in_shards_beyond_their_bounds_is_posted_all_the_same() {
 fn scattered_funds_are_gathered_for_a_large_debit() {
     let shards: Vec<Balance> = (0..256).map(|number| funded(number, 1, 0)).collect();
     let first = plan(&shards, posted(-256), 40);
-    assert!(matches!(&first, Ok(Plan::GatherFirst(parts)) if parts.len() == 40), "{first:?}");
+    assert!(matches!(&first, Ok(ShardPlan::GatherFirst(parts)) if parts.len() == 40), "{first:?}");
     for (debit, fits) in [(256, true), (255, true), (257, false), (41, true)] {
         let outcome = carried_out(&shards, posted(-debit), 40, rounds(256, 40));
         assert_eq!(outcome.is_ok(), fits, "{debit}");
@@ -255,7 +255,7 @@ fn a_shard_beyond_its_floor_gives_nothing_and_the_account_is_judged_as_a_whole()
     let shards = [funded(0, 0, 100), funded(1, 90, 0), funded(2, 60, 0)];
     let parts = carried_out(&shards, posted(-50), 9, 0).unwrap();
     assert!(parts.iter().all(|part| part.shard != 0));
-    assert_eq!(carried_out(&shards, posted(-51), 9, 0), Err(Unfit::Insufficient));
+    assert_eq!(carried_out(&shards, posted(-51), 9, 0), Err(BalanceRefusal::Insufficient));
     carried_out(&shards, posted(1_000), 9, 0).unwrap();
 }
 
@@ -269,7 +269,7 @@ fn holds_are_never_gathered_where_one_bound_is_passed_though_the_other_is_not() 
         (above_cap, Delta { outgoing: -100, incoming: -60, ..NOTHING }),
     ] {
         let shards: Vec<Balance> = std::iter::once(beyond).chain((1..=6).map(within)).collect();
-        assert!(matches!(plan(&shards, delta, 3), Ok(Plan::GatherFirst(_))), "{delta:?}");
+        assert!(matches!(plan(&shards, delta, 3), Ok(ShardPlan::GatherFirst(_))), "{delta:?}");
         assert!(carried_out(&shards, delta, 3, rounds(7, 3)).is_ok(), "{delta:?}");
     }
 }
@@ -279,23 +279,23 @@ fn the_ends_of_64_bits_are_refused_and_never_passed() {
     let full = Balance { floor: None, ..funded(0, i64::MAX, 0) };
     let empty = Balance { floor: None, ..funded(1, i64::MIN, 0) };
     let plain = Balance { floor: None, ..funded(2, 0, 0) };
-    assert_eq!(plan(&[full], posted(1), 9), Err(Unfit::CapExceeded));
-    assert_eq!(plan(&[empty], posted(-1), 9), Err(Unfit::Insufficient));
+    assert_eq!(plan(&[full], posted(1), 9), Err(BalanceRefusal::CapExceeded));
+    assert_eq!(plan(&[empty], posted(-1), 9), Err(BalanceRefusal::Insufficient));
     assert_eq!(
         plan(&[plain], posted(i64::MIN), 9),
-        Ok(Plan::Apply(vec![Part { shard: 2, delta: posted(i64::MIN) }]))
+        Ok(ShardPlan::Apply(vec![ShardPart { shard: 2, delta: posted(i64::MIN) }]))
     );
     let laden = Balance { outgoing: i64::MAX, incoming: i64::MAX, ..plain };
-    assert_eq!(plan(&[laden], Delta { outgoing: 1, ..NOTHING }, 9), Err(Unfit::Insufficient));
-    assert_eq!(plan(&[laden], Delta { incoming: 1, ..NOTHING }, 9), Err(Unfit::CapExceeded));
-    assert_eq!(plan(&[laden], Delta { outgoing: i64::MIN, ..NOTHING }, 9), Err(Unfit::NotHeld));
+    assert_eq!(plan(&[laden], Delta { outgoing: 1, ..NOTHING }, 9), Err(BalanceRefusal::Insufficient));
+    assert_eq!(plan(&[laden], Delta { incoming: 1, ..NOTHING }, 9), Err(BalanceRefusal::CapExceeded));
+    assert_eq!(plan(&[laden], Delta { outgoing: i64::MIN, ..NOTHING }, 9), Err(BalanceRefusal::NotHeld));
     // Both halves of it fit somewhere.
     let parts = carried_out(&[full, Balance { posted: 5, ..plain }], posted(i64::MAX - 5), 9, 0).unwrap();
-    assert_eq!(parts, [Part { shard: 2, delta: posted(i64::MAX - 5) }]);
+    assert_eq!(parts, [ShardPart { shard: 2, delta: posted(i64::MAX - 5) }]);
     let half = Balance { posted: i64::MAX / 2 + 1, ..full };
     let other = Balance { shard: 1, ..half };
     assert_eq!(carried_out(&[half, other], posted(i64::MAX - 1), 9, 0).unwrap().len(), 2);
-    assert_eq!(plan(&[half, other], posted(i64::MAX), 9), Err(Unfit::CapExceeded));
+    assert_eq!(plan(&[half, other], posted(i64::MAX), 9), Err(BalanceRefusal::CapExceeded));
 }
 
 #[test]
@@ -407,7 +407,7 @@ proptest! {
         let debit = i64::try_from((posted_sum - outgoing - floor) * percent / 100).unwrap().max(1);
         let outcome = carried_out(&shards, posted(-debit), 99, 0);
         let expected = if i128::from(debit) > posted_sum - outgoing - floor {
-            Err(Unfit::Insufficient)
+            Err(BalanceRefusal::Insufficient)
         } else {
             Ok(fewest(&shards, debit))
         };
@@ -456,11 +456,11 @@ proptest! {
         for _ in 0..=rounds(now.len(), parts_max) * 4 {
             match plan(&now, delta, parts_max) {
                 Err(_) => ended = true,
-                Ok(Plan::Apply(parts)) => {
+                Ok(ShardPlan::Apply(parts)) => {
                     prop_assert_eq!(whole(&now, delta), Ok(sums(&applied(&now, &parts))));
                     ended = true;
                 }
-                Ok(Plan::GatherFirst(parts)) => {
+                Ok(ShardPlan::GatherFirst(parts)) => {
                     now = applied(&now, &parts);
                     prop_assert_eq!(sums(&now), before);
                 }

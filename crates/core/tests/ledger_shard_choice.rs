@@ -1,7 +1,7 @@
 //! Which shard takes a write that several could take.
 
 use counterfoil_core::ledger::balance::{Balance, Delta};
-use counterfoil_core::ledger::shard::{Plan, plan};
+use counterfoil_core::ledger::shard::{ShardPlan, plan};
 use counterfoil_core::types::id::{AccountId, TenantId};
 
 const NOTHING: Delta = Delta { posted: 0, outgoing: 0, incoming: 0, floor: 0, cap: 0 };
@@ -21,7 +21,7 @@ fn posted(posted: i64) -> Delta {
 #[test]
 fn one_shard_is_chosen_for_what_is_asked_and_for_nothing_else() {
     let chosen = |one: Balance, other: Balance, delta| match plan(&[other, one], delta, 9) {
-        Ok(Plan::Apply(parts)) => parts.iter().map(|part| part.shard).collect::<Vec<_>>(),
+        Ok(ShardPlan::Apply(parts)) => parts.iter().map(|part| part.shard).collect::<Vec<_>>(),
         other => panic!("{other:?}"),
     };
     let (release, expect) = (Delta { outgoing: -50, ..NOTHING }, Delta { incoming: -50, ..NOTHING });

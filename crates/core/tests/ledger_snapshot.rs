@@ -2,7 +2,7 @@
 
 #![allow(clippy::expect_used, reason = "a beginning that is not valid must stop its test")]
 
-use counterfoil_core::ledger::snapshot::{Reader, Snapshot, superfluous};
+use counterfoil_core::ledger::snapshot::{FeedReader, Snapshot, superfluous};
 use counterfoil_core::ledger::totals::Totals;
 use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_core::types::limits::SNAPSHOTS_MAX;
@@ -89,10 +89,10 @@ fn naive(next: &Snapshot, older: &[Snapshot]) -> Option<Position> {
 
 #[test]
 fn the_reader_of_the_feed_has_its_word() {
-    assert_eq!(Reader::Projection.name(), "projection");
-    assert_eq!(Reader::parse("projection"), Some(Reader::Projection));
-    assert_eq!(Reader::parse("Projection"), None);
-    assert_eq!(Reader::parse(""), None);
+    assert_eq!(FeedReader::Projection.name(), "projection");
+    assert_eq!(FeedReader::parse("projection"), Some(FeedReader::Projection));
+    assert_eq!(FeedReader::parse("Projection"), None);
+    assert_eq!(FeedReader::parse(""), None);
 }
 
 proptest! {

@@ -4,7 +4,7 @@
 
 use counterfoil_core::ledger::account::Side;
 use counterfoil_core::ledger::balance::{Balance, Delta, Guarded};
-use counterfoil_core::ledger::totals::{Totals, View};
+use counterfoil_core::ledger::totals::{BalanceAmounts, Totals};
 use counterfoil_core::ledger::transaction::{Layer, Leg};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{AccountId, TenantId};
@@ -43,8 +43,8 @@ fn each_layer_and_side_has_its_sum() {
 #[test]
 fn a_view_is_in_terms_of_the_normal_side() {
     let totals = Totals { debits: 100, credits: 30, debits_pending: 7, credits_pending: 4, entries: 9 };
-    let debit = View { posted: 70, outgoing: 4, incoming: 7, available: 66 };
-    let credit = View { posted: -70, outgoing: 7, incoming: 4, available: -77 };
+    let debit = BalanceAmounts { posted: 70, outgoing: 4, incoming: 7, available: 66 };
+    let credit = BalanceAmounts { posted: -70, outgoing: 7, incoming: 4, available: -77 };
     assert_eq!(totals.seen_from(Side::Debit), debit);
     assert_eq!(totals.seen_from(Side::Credit), credit);
 }

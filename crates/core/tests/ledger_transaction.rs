@@ -3,7 +3,7 @@
 #![allow(clippy::expect_used, reason = "a beginning that is not valid must stop its test")]
 
 use counterfoil_core::ledger::account::Side;
-use counterfoil_core::ledger::transaction::{BadLegs, Kind, Layer, Leg, Legs, Transaction};
+use counterfoil_core::ledger::transaction::{BadLegs, Layer, Leg, Legs, Transaction, TransactionKind};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, TenantId, TransactionId};
 use counterfoil_core::types::limits::{AMOUNT_MAX, LEGS_MAX};
@@ -110,18 +110,18 @@ fn words_stand_for_sides_and_layers() {
     assert_eq!((Side::parse("Debit"), Layer::parse("held")), (None, None));
 }
 
-fn kinds(number: i64) -> [Kind; 9] {
+fn kinds(number: i64) -> [TransactionKind; 9] {
     let hold = HoldId::from_i64(number);
     [
-        Kind::Transfer,
-        Kind::General,
-        Kind::Conversion,
-        Kind::Charge(ChargeId::from_i64(number)),
-        Kind::Reversal(TransactionId::from_i64(number)),
-        Kind::Held(hold),
-        Kind::HoldPosted(hold),
-        Kind::HoldVoided(hold),
-        Kind::HoldLapsed(hold),
+        TransactionKind::Transfer,
+        TransactionKind::General,
+        TransactionKind::Conversion,
+        TransactionKind::Charge(ChargeId::from_i64(number)),
+        TransactionKind::Reversal(TransactionId::from_i64(number)),
+        TransactionKind::Held(hold),
+        TransactionKind::HoldPosted(hold),
+        TransactionKind::HoldVoided(hold),
+        TransactionKind::HoldLapsed(hold),
     ]
 }
 
@@ -129,19 +129,19 @@ fn kinds(number: i64) -> [Kind; 9] {
 fn a_kind_is_its_word_and_what_it_is_about() {
     for number in [0, 7, i64::MAX] {
         let kinds = kinds(number);
-        let names: HashSet<&str> = kinds.into_iter().map(Kind::name).collect();
+        let names: HashSet<&str> = kinds.into_iter().map(TransactionKind::name).collect();
         assert_eq!(names.len(), kinds.len(), "one word each");
         for kind in kinds {
             let about = kind.about();
             assert!(about.is_none_or(|about| about == number));
-            assert_eq!(Kind::parse(kind.name(), about), Some(kind));
+            assert_eq!(TransactionKind::parse(kind.name(), about), Some(kind));
             // About something where it is about nothing, or the other way round, it is no kind at all.
             let other = if about.is_some() { None } else { Some(number) };
-            assert_eq!(Kind::parse(kind.name(), other), None, "{kind:?}");
+            assert_eq!(TransactionKind::parse(kind.name(), other), None, "{kind:?}");
         }
     }
-    assert_eq!(Kind::parse("refund", None), None);
-    assert_eq!(Kind::parse("", Some(1)), None);
+    assert_eq!(TransactionKind::parse("refund", None), None);
+    assert_eq!(TransactionKind::parse("", Some(1)), None);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn entries_are_the_legs_in_order_with_the_commit_they_came_in() {
     let transaction = Transaction {
         id: TransactionId::from_i64(9),
         tenant: TenantId::from_i64(1),
-        kind: Kind::General,
+        kind: TransactionKind::General,
         legs: legs.clone(),
         metadata: BTreeMap::new(),
         at: Time::from_ms(1),

@@ -2,7 +2,7 @@
 
 mod given;
 
-use counterfoil_core::idempotency::claim::{Claim, Hold, Meeting, Settled, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimState, Custody, Meeting, Settled};
 use counterfoil_core::idempotency::window::Windows;
 use counterfoil_core::types::time::{Span, Time};
 use given::{at, claim_in, fingerprint, lease_until, settled, states};
@@ -39,17 +39,17 @@ fn another_request_is_told_so_before_anything_else() {
 fn a_request_at_work_is_never_free_nor_expired() {
     for now in instants() {
         // Even when the lease is over: whoever takes it over is not a client.
-        let in_flight = claim_in(State::InFlight(lease_until(30_000)));
+        let in_flight = claim_in(ClaimState::InFlight(lease_until(30_000)));
         assert_eq!(same(&in_flight, now), Meeting::InFlight, "{now:?}");
         for waiting in [
-            State::FailedRetry { not_before: at(500) },
-            State::Uncertain(Hold::Waiting { not_before: at(500) }),
+            ClaimState::FailedRetry { not_before: at(500) },
+            ClaimState::Uncertain(Custody::Waiting { not_before: at(500) }),
         ] {
             let claim = claim_in(waiting);
             let expected = Meeting::Pending { not_before: at(500) };
             assert_eq!(same(&claim, now), expected, "{now:?}");
         }
-        let held = claim_in(State::Uncertain(Hold::Held(lease_until(30_000))));
+        let held = claim_in(ClaimState::Uncertain(Custody::Held(lease_until(30_000))));
         assert_eq!(same(&held, now), Meeting::Pending { not_before: now }, "{now:?}");
     }
 }
@@ -57,7 +57,7 @@ fn a_request_at_work_is_never_free_nor_expired() {
 #[test]
 fn an_answer_is_replayed_then_expired_then_free() {
     let gone = Meeting::Expired { original_request_at: at(0) };
-    for build in [State::Completed, State::FailedTerminal] {
+    for build in [ClaimState::Completed, ClaimState::FailedTerminal] {
         let answer = settled(b"bytes");
         let claim = claim_in(build(answer.clone()));
         for (ms, expected) in [
@@ -75,7 +75,7 @@ fn an_answer_is_replayed_then_expired_then_free() {
 
 #[test]
 fn a_tombstone_answers_until_its_end() {
-    let claim = claim_in(State::Expired { tombstone_until: at(2_000) });
+    let claim = claim_in(ClaimState::Expired { tombstone_until: at(2_000) });
     let gone = Meeting::Expired { original_request_at: at(0) };
     for (ms, expected) in [(0, gone.clone()), (1_999, gone), (2_000, Meeting::Free), (2_001, Meeting::Free)] {
         assert_eq!(same(&claim, at(ms)), expected, "at {ms} ms");
@@ -84,8 +84,8 @@ fn a_tombstone_answers_until_its_end() {
 
 #[test]
 fn dropping_the_answer_changes_nothing_a_client_sees() {
-    let kept = claim_in(State::Completed(settled(b"bytes")));
-    let dropped = claim_in(State::Expired { tombstone_until: at(2_000) });
+    let kept = claim_in(ClaimState::Completed(settled(b"bytes")));
+    let dropped = claim_in(ClaimState::Expired { tombstone_until: at(2_000) });
     for now in instants().into_iter().filter(|now| *now >= at(1_000)) {
         assert_eq!(same(&kept, now), same(&dropped, now), "{now:?}");
         assert_eq!(other(&kept, now), other(&dropped, now), "{now:?}");
@@ -98,7 +98,7 @@ fn without_a_tombstone_the_key_is_free_when_the_replay_ends() {
         windows: Windows { replay_until: at(1_000), tombstone_until: at(1_000) },
         ..settled(b"bytes")
     };
-    let claim = claim_in(State::Completed(brief.clone()));
+    let claim = claim_in(ClaimState::Completed(brief.clone()));
     assert_eq!(same(&claim, at(999)), Meeting::Replay(&brief));
     assert_eq!(same(&claim, at(1_000)), Meeting::Free);
 }
@@ -110,7 +110,7 @@ fn a_tombstone_for_good_never_frees_its_key() {
         ..settled(b"bytes")
     };
     let gone = Meeting::Expired { original_request_at: at(0) };
-    for state in [State::Completed(for_good), State::Expired { tombstone_until: Time::MAX }] {
+    for state in [ClaimState::Completed(for_good), ClaimState::Expired { tombstone_until: Time::MAX }] {
         let claim = claim_in(state);
         let late = Time::MAX.minus(Span::from_ms(1));
         assert_eq!(same(&claim, late), gone);
@@ -128,7 +128,7 @@ fn the_sweeper_comes_when_a_window_is_over() {
     for (name, state) in states() {
         assert_eq!(claim_in(state).sweep_at(), expected(name), "{name}");
     }
-    let for_good = claim_in(State::Expired { tombstone_until: Time::MAX });
+    let for_good = claim_in(ClaimState::Expired { tombstone_until: Time::MAX });
     assert_eq!(for_good.sweep_at(), None);
 }
 

@@ -4,17 +4,17 @@
 
 mod given;
 
-use counterfoil_core::audit::Kind;
-use counterfoil_core::idempotency::claim::{ClaimId, LeasePolicy, Resource, State};
+use counterfoil_core::audit::AuditKind;
+use counterfoil_core::idempotency::claim::{ClaimId, ClaimState, LeasePolicy, Resource};
 use counterfoil_core::idempotency::request::Request;
-use counterfoil_core::outbox::{Flow, Park, Payment};
-use counterfoil_core::payments::attempt::judge::Verdict;
-use counterfoil_core::payments::charge::{Failure, FailureCode};
+use counterfoil_core::outbox::{Flow, ParkReason, Payment};
+use counterfoil_core::payments::attempt::judge::AttemptVerdict;
+use counterfoil_core::payments::charge::{FailureCode, PaymentFailure};
 use counterfoil_core::payments::flow::SagaAction;
 use counterfoil_core::payments::follow::{Follow, NextStep, follow};
-use counterfoil_core::payments::payout::create::{CreatePayout, Minted, Wanted, decide};
-use counterfoil_core::payments::payout::{Payout, Status};
-use counterfoil_core::payments::provider::{Approval, Rules, Stands, Step, downstream_key};
+use counterfoil_core::payments::payout::create::{CreatePayout, NewPayout, PayoutIds, decide};
+use counterfoil_core::payments::payout::{Payout, PayoutStatus};
+use counterfoil_core::payments::provider::{Approval, ProviderStep, Rules, Stands, downstream_key};
 use counterfoil_core::payments::{Opening, PaymentSubject};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::{Digest, MacKey};
@@ -38,7 +38,7 @@ fn opening() -> Opening {
             fingerprint: fingerprint(1),
             id: Ulid::new(at(0), 1),
         },
-        wanted: Wanted {
+        wanted: NewPayout {
             amount: Money::new(800, usd()).unwrap(),
             account: None,
             peer: None,
@@ -47,7 +47,7 @@ fn opening() -> Opening {
             metadata: BTreeMap::new(),
         },
     };
-    let minted = Minted {
+    let minted = PayoutIds {
         payout: PayoutId::from_i64(7),
         now: at(0),
         chance: 42,
@@ -65,7 +65,7 @@ fn payout(subject: &PaymentSubject) -> &Payout {
     }
 }
 
-fn after(verdict: &Verdict) -> Follow {
+fn after(verdict: &AttemptVerdict) -> Follow {
     follow(&opening().work, verdict, at(10)).unwrap()
 }
 
@@ -77,10 +77,10 @@ fn what_is_reserved_has_the_payouts_own_number_and_everything_is_bound_to_one_pr
     assert_eq!((outbox.id, outbox.payment), (made.id.into(), Payment::Payout(made.id)));
     assert_eq!((outbox.hold, outbox.saga.flow), (Some(HoldId::from_i64(7)), Flow::Payout));
     assert_eq!((&outbox.provider, &made.provider), (&provider(), &provider()));
-    assert_eq!((made.status, made.order.account), (Status::Processing, AccountId::from_i64(2)));
+    assert_eq!((made.status, made.order.account), (PayoutStatus::Processing, AccountId::from_i64(2)));
     assert_eq!((work.claim.subject, work.claim.makes), (made.id.into(), Resource::Payout));
-    assert!(matches!(work.claim.state, State::InFlight(lease) if lease.until == outbox.due_at));
-    assert_eq!((audit.subject, audit.kind), (SubjectId::from_i64(7), Kind::Claimed));
+    assert!(matches!(work.claim.state, ClaimState::InFlight(lease) if lease.until == outbox.due_at));
+    assert_eq!((audit.subject, audit.kind), (SubjectId::from_i64(7), AuditKind::Claimed));
     assert_eq!(work.subject.amount().minor(), 800);
 }
 
@@ -93,34 +93,37 @@ fn a_payout_that_the_provider_takes_on_is_posted() {
         asset: Some(usd()),
         payment: None,
     };
-    let Follow { subject, ledger, next_step } = after(&Verdict::Done(approval));
+    let Follow { subject, ledger, next_step } = after(&AttemptVerdict::Done(approval));
     assert_eq!((ledger, next_step), (vec![SagaAction::Post], NextStep::Completed));
     let paid = payout(&subject);
-    assert_eq!((paid.status, paid.revision), (Status::Paid, 2));
+    assert_eq!((paid.status, paid.revision), (PayoutStatus::Paid, 2));
     assert_eq!(paid.provider_reference.as_deref(), Some("po_1"));
     assert!(payout(&opening().work.subject).may_become(paid));
-    assert!(!paid.may_become(&Payout { status: Status::Failed, revision: 3, ..paid.clone() }));
+    assert!(!paid.may_become(&Payout { status: PayoutStatus::Failed, revision: 3, ..paid.clone() }));
 }
 
 #[test]
 fn a_payout_that_is_refused_frees_its_money_and_says_why() {
-    let failure = Failure { code: FailureCode::PayoutFailed, decline_code: Some("account_closed".into()) };
-    let refused = Verdict::Failed { failure: failure.clone(), reference: Some("po_1".into()) };
+    let failure =
+        PaymentFailure { code: FailureCode::PayoutFailed, decline_code: Some("account_closed".into()) };
+    let refused = AttemptVerdict::Failed { failure: failure.clone(), reference: Some("po_1".into()) };
     let Follow { subject, ledger, next_step } = after(&refused);
     assert_eq!((ledger, next_step), (vec![SagaAction::Release], NextStep::Failed(failure.clone())));
     let failed = payout(&subject);
-    assert_eq!((failed.status, &failed.failure), (Status::Failed, &Some(failure)));
+    assert_eq!((failed.status, &failed.failure), (PayoutStatus::Failed, &Some(failure)));
     assert_eq!(failed.provider_reference.as_deref(), Some("po_1"));
 }
 
 #[test]
 fn a_payout_that_is_parked_keeps_its_money_reserved() {
-    let parked = Verdict::Park { reason: Park::AnswerDiffers, reference: Some("po_1".into()) };
+    let parked = AttemptVerdict::Park { reason: ParkReason::AnswerDiffers, reference: Some("po_1".into()) };
     let Follow { subject, ledger, next_step } = after(&parked);
     assert_eq!(ledger, []);
-    assert!(matches!(next_step, NextStep::Parked(outbox) if outbox.parked == Some(Park::AnswerDiffers)));
+    assert!(
+        matches!(next_step, NextStep::Parked(outbox) if outbox.parked == Some(ParkReason::AnswerDiffers))
+    );
     let kept = payout(&subject);
-    assert_eq!((kept.status, kept.provider_reference.as_deref()), (Status::Parked, Some("po_1")));
+    assert_eq!((kept.status, kept.provider_reference.as_deref()), (PayoutStatus::Parked, Some("po_1")));
 }
 
 /// A provider remembers keys: another key for a step that is under way would execute it twice.
@@ -138,8 +141,15 @@ fn golden_downstream_keys() {
     };
     let mac = MacKey::new(&[42; 32]);
     let key = |step| downstream_key(&mac, SubjectId::from_i64(7), step, 1, &rules);
-    let steps =
-        [Step::Charge, Step::Authorize, Step::Capture, Step::Void, Step::Refund, Step::Payout].map(key);
+    let steps = [
+        ProviderStep::Charge,
+        ProviderStep::Authorize,
+        ProviderStep::Capture,
+        ProviderStep::Void,
+        ProviderStep::Refund,
+        ProviderStep::Payout,
+    ]
+    .map(key);
     assert_eq!(
         steps,
         [
@@ -153,8 +163,11 @@ fn golden_downstream_keys() {
     );
     let short = Rules { key_bytes_max: 30, ..rules };
     assert_eq!(
-        downstream_key(&mac, SubjectId::from_i64(7), Step::Payout, 1, &short),
-        key(Step::Payout)[..30]
+        downstream_key(&mac, SubjectId::from_i64(7), ProviderStep::Payout, 1, &short),
+        key(ProviderStep::Payout)[..30]
     );
-    assert_ne!(downstream_key(&mac, SubjectId::from_i64(7), Step::Payout, 2, &rules), key(Step::Payout));
+    assert_ne!(
+        downstream_key(&mac, SubjectId::from_i64(7), ProviderStep::Payout, 2, &rules),
+        key(ProviderStep::Payout)
+    );
 }

@@ -3,10 +3,10 @@
 
 mod given;
 
-use counterfoil_core::audit::{Kind, record_id};
-use counterfoil_core::idempotency::claim::{Claim, Hold, IllegalMove, LeasePolicy, State};
+use counterfoil_core::audit::{AuditKind, record_id};
+use counterfoil_core::idempotency::claim::{Claim, ClaimState, Custody, IllegalMove, LeasePolicy};
 use counterfoil_core::outbox::{History, Outbox};
-use counterfoil_core::payments::attempt::next::{Next, next, quiescent_at};
+use counterfoil_core::payments::attempt::next::{NextCall, next, quiescent_at};
 use counterfoil_core::payments::attempt::resume::{Resumption, take_over};
 use counterfoil_core::payments::provider::Rules;
 use counterfoil_core::types::id::Holder;
@@ -33,8 +33,8 @@ fn open_claims_are_taken_over_and_ended_ones_are_not() {
         let resumed = resumed.unwrap();
         let lease = POLICY.grant(HEIR, at(40_000));
         let state = match name {
-            "waiting" | "held" => State::Uncertain(Hold::Held(lease)),
-            _ => State::InFlight(lease),
+            "waiting" | "held" => ClaimState::Uncertain(Custody::Held(lease)),
+            _ => ClaimState::InFlight(lease),
         };
         let expected = Claim {
             state,
@@ -63,8 +63,10 @@ fn the_work_is_due_again_when_the_new_lease_is_over() {
 fn a_lost_holder_may_be_calling_until_the_moment_it_is_taken_over() {
     // The lease ended before that, exactly then, and not yet (its holder is known dead).
     for now in [at(40_000), at(30_000), at(10_000)] {
-        for state in [State::InFlight(lease_until(30_000)), State::Uncertain(Hold::Held(lease_until(30_000)))]
-        {
+        for state in [
+            ClaimState::InFlight(lease_until(30_000)),
+            ClaimState::Uncertain(Custody::Held(lease_until(30_000))),
+        ] {
             let before = outbox();
             let resumed = resume(&claim_in(state), &before, now).unwrap();
             let expected = History { unknown: true, last_sent_at: now, ..before.history };
@@ -90,19 +92,21 @@ fn not_found_is_no_proof_while_a_call_begun_under_the_lost_lease_may_be_unseen()
     let begun = lease.until.minus(Span::from_ms(1));
     let executed = begun.plus(rules.send_within).plus(rules.late_delivery);
     let visible = executed.plus(rules.query_lag);
-    let heir = resume(&claim_in(State::InFlight(lease)), &outbox(), lease.until).unwrap();
+    let heir = resume(&claim_in(ClaimState::InFlight(lease)), &outbox(), lease.until).unwrap();
     let quiet_at = quiescent_at(&rules, &heir.outbox.history);
     assert_eq!(quiet_at, at(230_001));
     for now in [lease.until, executed, visible] {
-        assert_eq!(next(&rules, &heir.outbox, heir.claim.attempts, now), Next::Wait(quiet_at), "{now:?}");
+        assert_eq!(next(&rules, &heir.outbox, heir.claim.attempts, now), NextCall::Wait(quiet_at), "{now:?}");
     }
-    assert_eq!(next(&rules, &heir.outbox, heir.claim.attempts, quiet_at), Next::Query);
+    assert_eq!(next(&rules, &heir.outbox, heir.claim.attempts, quiet_at), NextCall::Query);
 }
 
 #[test]
 fn what_nobody_held_is_as_certain_as_before() {
-    let waiting =
-        [State::FailedRetry { not_before: at(500) }, State::Uncertain(Hold::Waiting { not_before: at(500) })];
+    let waiting = [
+        ClaimState::FailedRetry { not_before: at(500) },
+        ClaimState::Uncertain(Custody::Waiting { not_before: at(500) }),
+    ];
     for state in waiting {
         for unknown in [false, true] {
             let mut before = outbox();
@@ -122,18 +126,18 @@ fn what_nobody_held_is_as_certain_as_before() {
 
 #[test]
 fn the_record_says_who_went_on_from_where() {
-    let claim = claim_in(State::InFlight(lease_until(30_000)));
+    let claim = claim_in(ClaimState::InFlight(lease_until(30_000)));
     let audit = resume(&claim, &outbox(), at(40_000)).unwrap().audit;
     assert_eq!(audit.id, record_id(at(40_000), claim.revision + 1, 42));
     assert_eq!((audit.tenant, audit.subject), (claim.tenant, claim.subject));
     assert_eq!((audit.at, audit.fence), (at(40_000), claim.fence + 1));
-    assert_eq!(audit.kind, Kind::TakenOver);
+    assert_eq!(audit.kind, AuditKind::TakenOver);
     assert_eq!(audit.detail, "from=in_flight attempt=4");
 }
 
 #[test]
 fn a_take_over_can_be_taken_over() {
-    let claim = claim_in(State::FailedRetry { not_before: at(500) });
+    let claim = claim_in(ClaimState::FailedRetry { not_before: at(500) });
     let first = resume(&claim, &outbox(), at(1_000)).unwrap();
     assert!(!first.outbox.history.unknown);
     let second = resume(&first.claim, &first.outbox, at(31_000)).unwrap();

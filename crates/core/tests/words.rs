@@ -1,7 +1,7 @@
 //! Words that clients read or that travel in headers.
 
 use counterfoil_core::idempotency::key::KeyError;
-use counterfoil_core::idempotency::reply::Media;
+use counterfoil_core::idempotency::reply::ReplyMedia;
 
 #[test]
 fn a_bad_key_is_explained_by_what_is_wrong_with_it() {
@@ -17,15 +17,15 @@ fn a_bad_key_is_explained_by_what_is_wrong_with_it() {
 
 #[test]
 fn an_answer_is_json_or_a_problem() {
-    assert_eq!(Media::Json.content_type(), "application/json");
-    assert_eq!(Media::Problem.content_type(), "application/problem+json");
+    assert_eq!(ReplyMedia::Json.content_type(), "application/json");
+    assert_eq!(ReplyMedia::Problem.content_type(), "application/problem+json");
 }
 
 /// Stores keep these words beside the bytes of an answer.
 #[test]
 fn golden_media() {
-    for (media, word) in [(Media::Json, "json"), (Media::Problem, "problem")] {
-        assert_eq!((media.name(), Media::parse(word)), (word, Some(media)));
+    for (media, word) in [(ReplyMedia::Json, "json"), (ReplyMedia::Problem, "problem")] {
+        assert_eq!((media.name(), ReplyMedia::parse(word)), (word, Some(media)));
     }
-    assert_eq!(Media::parse("application/json"), None);
+    assert_eq!(ReplyMedia::parse("application/json"), None);
 }

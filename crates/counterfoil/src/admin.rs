@@ -14,7 +14,7 @@ use counterfoil_core::tenancy::{KeyPolicy, Scopes};
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::time::Span;
 use counterfoil_engine::service::{AdminError, NewKey, NewTenant, Service};
-use counterfoil_engine::{Ids, Register};
+use counterfoil_engine::{IdMint, Register};
 use counterfoil_store::Store;
 use counterfoil_store_embedded::{EmbeddedStore, OpenError};
 use serde::{Deserialize, Serialize};
@@ -118,7 +118,7 @@ async fn directly<S: Store>(settings: &Settings, store: S, act: Act) -> Result<T
     if matches!(act, Act::Resolve { .. }) {
         return resolve_alone(settings, store, act).await;
     }
-    let ids = Ids::claim(&store).await.map_err(Exit::refused)?;
+    let ids = IdMint::claim(&store).await.map_err(Exit::refused)?;
     Ok(act_on(&Register { store: &store, ids: &ids }, act).await)
 }
 

@@ -14,14 +14,14 @@ use counterfoil_core::types::digest::MacKey;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::reference::References;
 use counterfoil_core::types::time::{Span, Time};
-use counterfoil_engine::answers::Shelf;
-use counterfoil_engine::policy::Policy;
+use counterfoil_engine::answers::SharedCache;
+use counterfoil_engine::policy::EnginePolicy;
 use counterfoil_engine::service::{AdminError, NewTenant, Service};
 use counterfoil_engine::world::TokioWorld;
 use counterfoil_engine::{Engine, Parts, SharedServices};
 use counterfoil_gateway::fence::Fence;
 use counterfoil_gateway::profile::PROFILES;
-use counterfoil_gateway::{Inbox, Profile, Routes, breaker};
+use counterfoil_gateway::{Inbox, ProviderProfile, Routes, breaker};
 use counterfoil_gateway_peer::PeerGateway;
 use counterfoil_gateway_stripe::signature::Secret;
 use counterfoil_gateway_stripe::{Bounds, StripeGateway, StripeInbox};
@@ -29,7 +29,7 @@ use counterfoil_redis::Redis;
 use counterfoil_store::Store;
 use counterfoil_store::memory::MemoryStore;
 use counterfoil_store_embedded::EmbeddedStore;
-use counterfoil_transport::Limits;
+use counterfoil_transport::TransportLimits;
 use counterfoil_wire::present::Presenter;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ pub(crate) fn gateway(settings: &Settings) -> Result<Connectors, Exit> {
             name: name.clone(),
             url: Masked::new(url.reveal().to_owned()),
             retention: Span::from_ms(settings.peering.retention_ms),
-            limits: Limits {
+            limits: TransportLimits {
                 timeout: Duration::from_millis(settings.peering.timeout_ms),
                 connections_max: settings.peering.connections_max,
             },
@@ -94,7 +94,7 @@ fn provider(settings: &Settings) -> Result<StripeGateway, Exit> {
 fn inboxes(settings: &Settings) -> Vec<Box<dyn Inbox>> {
     let secrets: Vec<Secret> =
         settings.gateway.webhook_secrets.iter().map(|secret| Secret::new(secret.reveal())).collect();
-    match Profile::named(&settings.gateway.profile) {
+    match ProviderProfile::named(&settings.gateway.profile) {
         Some(profile) if !secrets.is_empty() => vec![Box::new(StripeInbox::new(profile.name, secrets))],
         Some(_) | None => Vec::new(),
     }
@@ -175,7 +175,7 @@ fn beside(settings: &Settings) -> Result<SharedServices, Exit> {
     let ttl = settings.redis.fence_ttl_ms.min(settings.idempotency.lease_ms);
     Ok(SharedServices {
         fence: Some((Arc::clone(&redis) as Arc<dyn Fence>, Span::from_ms(ttl))),
-        shelf: Some(redis as Arc<dyn Shelf>),
+        shelf: Some(redis as Arc<dyn SharedCache>),
     })
 }
 
@@ -252,16 +252,16 @@ async fn demo_tenant(service: &dyn Service) -> Result<(), Exit> {
     }
 }
 
-fn policy(settings: &Settings) -> Policy {
+fn policy(settings: &Settings) -> EnginePolicy {
     let idempotency = &settings.idempotency;
-    Policy {
+    EnginePolicy {
         lease: LeasePolicy {
             lease: Span::from_ms(idempotency.lease_ms),
             ceiling: Span::from_ms(idempotency.lease_ceiling_ms),
         },
         heartbeat: Span::from_ms(idempotency.heartbeat_ms),
         wait: Span::from_ms(idempotency.wait_ms),
-        windows: window::Policy {
+        windows: window::WindowPolicy {
             replay: Span::from_ms(idempotency.replay_window_ms),
             tombstone: Span::from_ms(idempotency.tombstone_ms),
             reuse: match idempotency.reuse {
@@ -276,7 +276,7 @@ fn policy(settings: &Settings) -> Policy {
         },
         poll: Span::from_ms(settings.outbox.poll_ms),
         batch: settings.outbox.batch,
-        breaker: breaker::Policy {
+        breaker: breaker::BreakerPolicy {
             failures: settings.gateway.breaker_failures,
             open: Span::from_ms(settings.gateway.breaker_open_ms),
         },

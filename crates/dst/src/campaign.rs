@@ -9,7 +9,7 @@ use crate::executor::lock;
 use crate::report::Report;
 use crate::run::{Outcome, run};
 use crate::script::Script;
-use counterfoil_gateway::Profile;
+use counterfoil_gateway::ProviderProfile;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -34,7 +34,7 @@ pub struct Plan {
     /// How many threads.
     pub threads: usize,
     /// Only this profile.
-    pub profile: Option<&'static Profile>,
+    pub profile: Option<&'static ProviderProfile>,
     /// What is broken on purpose.
     pub bug: Option<Bug>,
     /// Run every seed twice and compare.

@@ -5,14 +5,14 @@ use crate::chance::Chance;
 use crate::client::{LIVES, OPERATIONS, PAYOUTS_ALIKE};
 use crate::faults::{FAULTS, Fault, Odds};
 use crate::script::{Ask, Event, Script, Setup, Source, What};
-use counterfoil_gateway::Profile;
+use counterfoil_gateway::ProviderProfile;
 use counterfoil_gateway::profile::PROFILES;
 
 /// The run of a seed, on the profile it draws or the one that is wanted.
-pub fn draw(seed: u64, wanted: Option<&'static Profile>) -> Script {
+pub fn draw(seed: u64, wanted: Option<&'static ProviderProfile>) -> Script {
     let mut chance = Chance::at(&[seed, 1_000]);
     let [first, ..] = &PROFILES;
-    let profiles: Vec<&'static Profile> = PROFILES.iter().collect();
+    let profiles: Vec<&'static ProviderProfile> = PROFILES.iter().collect();
     let drawn = chance.pick(&profiles, first);
     let mut setup = setup(seed, wanted.unwrap_or(drawn), &mut chance);
     let mut events = events(&setup, &mut chance);
@@ -74,7 +74,7 @@ fn hints(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
     }
 }
 
-fn setup(seed: u64, profile: &'static Profile, chance: &mut Chance) -> Setup {
+fn setup(seed: u64, profile: &'static ProviderProfile, chance: &mut Chance) -> Setup {
     let plain = Setup::plain(seed, profile);
     let processes = chance.between(1, 3);
     let (lease, heartbeat, ceiling) = chance.pick(

@@ -7,7 +7,7 @@ use crate::executor::lock;
 use crate::faults::{FAULTS, Fault, Point, SITES, Site};
 use crate::run::run;
 use crate::script::{Ask, Event, Script, Setup, Source, What};
-use counterfoil_gateway::Profile;
+use counterfoil_gateway::ProviderProfile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
@@ -93,7 +93,7 @@ impl Scene {
     }
 
     /// It is asked for twice: by the client and by its retry at another process.
-    pub fn script(self, profile: &'static Profile, exclusive: bool) -> Script {
+    pub fn script(self, profile: &'static ProviderProfile, exclusive: bool) -> Script {
         let mut setup = Setup::plain(1, profile);
         setup.end = 1_200;
         setup.latency = 1;

@@ -8,7 +8,7 @@ use counterfoil_dst::exhaust::{Depth, SCENES, Scene, exhaust};
 use counterfoil_dst::run::run;
 use counterfoil_dst::script::Script;
 use counterfoil_dst::shrink::{listed, shrink};
-use counterfoil_gateway::Profile;
+use counterfoil_gateway::ProviderProfile;
 use counterfoil_gateway::profile::PROFILES;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -79,7 +79,9 @@ fn main() -> ExitCode {
 
 fn go(arguments: &Arguments) -> Result<bool, String> {
     let profile = match &arguments.profile {
-        Some(name) => Some(Profile::named(name).ok_or_else(|| format!("there is no profile `{name}`"))?),
+        Some(name) => {
+            Some(ProviderProfile::named(name).ok_or_else(|| format!("there is no profile `{name}`"))?)
+        }
         None => None,
     };
     let bug = match &arguments.bug {
@@ -160,7 +162,7 @@ fn one(script: &Script, bug: Option<Bug>, arguments: &Arguments) -> bool {
 
 fn every_place(
     depth: &str,
-    wanted: Option<&'static Profile>,
+    wanted: Option<&'static ProviderProfile>,
     scene: Option<Scene>,
     threads: usize,
 ) -> Result<bool, String> {

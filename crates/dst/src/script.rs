@@ -2,7 +2,7 @@
 //! from a seed, or read from text, so that a run that failed can be written down and kept.
 
 use crate::faults::{Fault, Odds, Point, Site};
-use counterfoil_gateway::Profile;
+use counterfoil_gateway::ProviderProfile;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -32,7 +32,7 @@ pub struct Setup {
     /// Chance of everything that is not listed.
     pub seed: u64,
     /// The provider's profile.
-    pub profile: &'static Profile,
+    pub profile: &'static ProviderProfile,
     /// How many processes there are.
     pub processes: u64,
     /// Whether the store says that nobody else can write it; only for one process.
@@ -179,7 +179,7 @@ pub enum Ask {
 
 impl Setup {
     /// The ordinary settings.
-    pub fn plain(seed: u64, profile: &'static Profile) -> Setup {
+    pub fn plain(seed: u64, profile: &'static ProviderProfile) -> Setup {
         Setup {
             seed,
             profile,
@@ -287,7 +287,7 @@ impl fmt::Display for What {
 impl Script {
     /// Reads a script; the error names the line.
     pub fn parse(text: &str) -> Result<Script, String> {
-        let plain = Profile::named("ideal").ok_or("there is no ideal profile")?;
+        let plain = ProviderProfile::named("ideal").ok_or("there is no ideal profile")?;
         let mut script = Script {
             setup: Setup::plain(0, plain),
             events: Vec::new(),
@@ -305,7 +305,7 @@ impl Script {
 
     fn read(&mut self, words: &[&str], listed: &mut BTreeMap<Point, Fault>) -> Option<()> {
         match *words {
-            ["set", "profile", name] => self.setup.profile = Profile::named(name)?,
+            ["set", "profile", name] => self.setup.profile = ProviderProfile::named(name)?,
             ["set", "exclusive", word] => self.setup.exclusive = word.parse().ok()?,
             ["set", "in_order", word] => self.setup.in_order = word.parse().ok()?,
             ["set", name, value] => {
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_script_reads_back_as_it_was_written() {
-        let profile = Profile::named("adyen").unwrap();
+        let profile = ProviderProfile::named("adyen").unwrap();
         let ask = |ask, patience| What::Ask { process: 1, ask, patience };
         let whats = [
             ask(Ask::Charge { tenant: 1, key: 2, body: 0 }, None),

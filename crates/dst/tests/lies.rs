@@ -3,11 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a lie that cannot be told has to fail")]
 
 use bytes::Bytes;
-use counterfoil_core::ledger::hold::State as HoldState;
-use counterfoil_core::payments::charge::Status;
-use counterfoil_core::payments::operation::Status as OperationStatus;
-use counterfoil_core::payments::payout::{Payout, Status as PayoutStatus};
-use counterfoil_core::payments::provider::Step;
+use counterfoil_core::ledger::hold::HoldState;
+use counterfoil_core::payments::charge::ChargeStatus;
+use counterfoil_core::payments::operation::OperationStatus;
+use counterfoil_core::payments::payout::{Payout, PayoutStatus};
+use counterfoil_core::payments::provider::ProviderStep;
 use counterfoil_core::types::money::Money;
 use counterfoil_dst::check::{Evidence, check};
 use counterfoil_dst::client::{ProviderReply, Response};
@@ -59,7 +59,7 @@ fn broken_by(lie: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
     check(&evidence).into_iter().map(|violation| violation.invariant).collect()
 }
 
-fn charge(evidence: &mut Evidence, status: Status) -> &mut counterfoil_core::payments::charge::Charge {
+fn charge(evidence: &mut Evidence, status: ChargeStatus) -> &mut counterfoil_core::payments::charge::Charge {
     let rows = evidence.rows.values_mut().map(Arc::make_mut);
     let charges = rows.filter_map(|row| if let Row::Charge(it) = row { Some(it) } else { None });
     charges.into_iter().find(|charge| charge.status == status).unwrap()
@@ -88,13 +88,13 @@ fn operations_broken_by(lie: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
     check(&evidence).into_iter().map(|violation| violation.invariant).collect()
 }
 
-fn effect(evidence: &Evidence, step: Step) -> usize {
+fn effect(evidence: &Evidence, step: ProviderStep) -> usize {
     evidence.effects.iter().position(|effect| effect.step == step).unwrap()
 }
 
 #[test]
 fn operations_that_do_not_fit_are_seen() {
-    for step in [Step::Capture, Step::Void, Step::Refund] {
+    for step in [ProviderStep::Capture, ProviderStep::Void, ProviderStep::Refund] {
         let lost = |evidence: &mut Evidence| drop(evidence.effects.remove(effect(evidence, step)));
         assert!(operations_broken_by(lost).contains(&"I7"), "{step:?} is lost");
         let twice =
@@ -103,13 +103,13 @@ fn operations_that_do_not_fit_are_seen() {
         assert!(broken.contains(&"I1") || broken.contains(&"I7"), "{step:?} is done twice");
     }
     let more = |evidence: &mut Evidence| {
-        let place = effect(evidence, Step::Refund);
+        let place = effect(evidence, ProviderStep::Refund);
         evidence.effects[place].amount += 1;
     };
     assert!(operations_broken_by(more).contains(&"I7"));
     let both = |evidence: &mut Evidence| {
-        let mut void = evidence.effects[effect(evidence, Step::Capture)].clone();
-        (void.step, void.captured) = (Step::Void, false);
+        let mut void = evidence.effects[effect(evidence, ProviderStep::Capture)].clone();
+        (void.step, void.captured) = (ProviderStep::Void, false);
         evidence.effects.push(void);
     };
     assert!(operations_broken_by(both).contains(&"I7"), "captured and voided");
@@ -153,7 +153,8 @@ fn effects_that_do_not_fit_are_seen() {
     assert!(broken_by(|evidence| evidence.effects[0].payment.push('x')).contains(&"I5"));
     assert!(broken_by(|evidence| evidence.sent[0].commits = 0).contains(&"I5"));
     assert!(broken_by(|evidence| evidence.sent[0].at += 60_000).contains(&"I5"));
-    let failed = |evidence: &mut Evidence| charge(evidence, Status::Succeeded).status = Status::Failed;
+    let failed =
+        |evidence: &mut Evidence| charge(evidence, ChargeStatus::Succeeded).status = ChargeStatus::Failed;
     assert!(broken_by(failed).contains(&"I7"), "charged but told as failed");
 }
 
@@ -303,14 +304,15 @@ fn payouts(evidence: &mut Evidence) -> impl Iterator<Item = &mut Payout> {
 
 #[test]
 fn payouts_that_do_not_fit_are_seen() {
-    let lost = |evidence: &mut Evidence| drop(evidence.effects.remove(effect(evidence, Step::Payout)));
+    let lost =
+        |evidence: &mut Evidence| drop(evidence.effects.remove(effect(evidence, ProviderStep::Payout)));
     assert!(payouts_broken_by(lost).contains(&"I7"), "told as paid and was not");
     let twice = |evidence: &mut Evidence| {
-        evidence.effects.push(evidence.effects[effect(evidence, Step::Payout)].clone());
+        evidence.effects.push(evidence.effects[effect(evidence, ProviderStep::Payout)].clone());
     };
     assert!(payouts_broken_by(twice).contains(&"I1"), "paid twice");
     let less = |evidence: &mut Evidence| {
-        let place = effect(evidence, Step::Payout);
+        let place = effect(evidence, ProviderStep::Payout);
         evidence.effects[place].amount -= 1;
     };
     assert!(payouts_broken_by(less).contains(&"I7"), "another amount");
@@ -322,7 +324,7 @@ fn payouts_that_do_not_fit_are_seen() {
         |evidence: &mut Evidence| payouts(evidence).for_each(|it| it.status = PayoutStatus::Processing);
     assert!(payouts_broken_by(open).contains(&"I9"), "never ended");
     let early = |evidence: &mut Evidence| {
-        let place = evidence.sent.iter().position(|sent| sent.step == Step::Payout).unwrap();
+        let place = evidence.sent.iter().position(|sent| sent.step == ProviderStep::Payout).unwrap();
         evidence.sent[place].commits = 3;
     };
     assert!(payouts_broken_by(early).contains(&"I5"), "sent before its claim was committed");

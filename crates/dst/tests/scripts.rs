@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a script that cannot be read has to fail")]
 
-use counterfoil_core::payments::provider::Step;
+use counterfoil_core::payments::provider::ProviderStep;
 use counterfoil_dst::bank::Bug;
 use counterfoil_dst::run::{run, witnessed};
 use counterfoil_dst::script::{Ask, Script};
@@ -44,7 +44,7 @@ fn an_operator_does_not_void_what_a_capture_may_have_taken() {
     let (outcome, evidence) = witnessed(&Script::parse(VOIDED).unwrap(), None);
     assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
     assert!(evidence.reply.iter().any(|reply| matches!(reply.ask, Ask::Resolve { how: 1, .. })));
-    assert_eq!(evidence.sent.iter().filter(|sent| sent.step == Step::Void).count(), 0);
+    assert_eq!(evidence.sent.iter().filter(|sent| sent.step == ProviderStep::Void).count(), 0);
 }
 
 /// Found by seed 512: after a long sleep every request claimed a worker slot of its own, one after another through all

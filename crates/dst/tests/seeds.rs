@@ -1,6 +1,6 @@
 //! Runs drawn from seeds: nothing goes wrong, everything ends, and the same seed is the same run.
 
-use counterfoil_core::audit::{Kind, Record};
+use counterfoil_core::audit::{AuditKind, AuditRecord};
 use counterfoil_dst::campaign::{Plan, campaign};
 use counterfoil_dst::check::Evidence;
 use counterfoil_dst::draw::draw;
@@ -9,7 +9,7 @@ use counterfoil_dst::faults::{FAULTS, Fault};
 use counterfoil_dst::run::{Cluster, run, witnessed};
 use counterfoil_dst::script::Script;
 use counterfoil_dst::shrink::listed;
-use counterfoil_gateway::Profile;
+use counterfoil_gateway::ProviderProfile;
 use counterfoil_gateway::profile::PROFILES;
 use counterfoil_store::{Row, RowKey, UNTOLD};
 use std::collections::BTreeSet;
@@ -106,7 +106,9 @@ fn some_runs_have_operators_and_payouts_and_some_have_not() {
 /// The words of what operators decided, with what it was about.
 fn decided(evidence: &Evidence) -> impl Iterator<Item = String> {
     evidence.each().filter_map(|row| {
-        let Row::Audit(Record { kind: Kind::Resolved, detail, subject, .. }) = row else { return None };
+        let Row::Audit(AuditRecord { kind: AuditKind::Resolved, detail, subject, .. }) = row else {
+            return None;
+        };
         let payout = evidence.whose(&RowKey::Payout(UNTOLD, (*subject).into())).is_some();
         let word = detail.split_whitespace().find_map(|word| word.strip_prefix("resolution="))?;
         Some(format!("{word} of a {}", if payout { "payout" } else { "charge" }))
@@ -157,7 +159,7 @@ fn a_run_with_its_faults_listed_is_the_same_run() {
     }
 }
 
-fn every_single_fault_holds(scene: Scene, profile: &'static Profile, exclusive: bool) {
+fn every_single_fault_holds(scene: Scene, profile: &'static ProviderProfile, exclusive: bool) {
     let tried = exhaust(&scene.script(profile, exclusive), Depth::Singles, 1);
     let broken: Vec<String> =
         tried.broken.iter().map(|(script, violation)| format!("{violation}\n{script}")).collect();
@@ -177,7 +179,7 @@ fn every_single_fault_at_every_place_of_a_charge_holds_on_every_profile() {
 fn every_single_fault_at_every_place_of_what_follows_a_charge_holds() {
     for scene in [Scene::Capture, Scene::Void, Scene::Refund, Scene::Split, Scene::Payout] {
         for name in ["stripe", "checkout", "braintree-classic"] {
-            every_single_fault_holds(scene, Profile::named(name).unwrap(), false);
+            every_single_fault_holds(scene, ProviderProfile::named(name).unwrap(), false);
         }
     }
 }
@@ -185,7 +187,7 @@ fn every_single_fault_at_every_place_of_what_follows_a_charge_holds() {
 #[test]
 fn every_single_fault_holds_where_nobody_else_can_write_the_store() {
     for name in ["stripe", "checkout", "braintree-classic"] {
-        every_single_fault_holds(Scene::Charge, Profile::named(name).unwrap(), true);
+        every_single_fault_holds(Scene::Charge, ProviderProfile::named(name).unwrap(), true);
     }
 }
 

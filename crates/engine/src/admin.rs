@@ -1,7 +1,7 @@
 //! Tenants and their keys: made, rotated and revoked through the same commits as everything else. It needs a store
 //! and ids only, so the command line can do it without an engine.
 
-use crate::mint::Ids;
+use crate::mint::IdMint;
 use crate::service::{AdminError, NewKey, NewTenant};
 use counterfoil_core::tenancy::{ApiKey, Tenant, TenantName};
 use counterfoil_core::types::id::{SetId, TenantId};
@@ -12,7 +12,7 @@ pub struct Register<'a, S> {
     /// Where it is kept.
     pub store: &'a S,
     /// Ids for what is made.
-    pub ids: &'a Ids,
+    pub ids: &'a IdMint,
 }
 
 impl<S: Store> Register<'_, S> {

@@ -24,7 +24,7 @@ pub type Fetched<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A place outside this process that keeps bytes by name for a while. Every call ends within a bound of the adapter's
 /// own, far below a client's patience; a shelf that cannot be reached has nothing and keeps nothing.
-pub trait Shelf: Send + Sync + 'static {
+pub trait SharedCache: Send + Sync + 'static {
     /// What is kept under the name; of something longer than [`ENTRY_BYTES_MAX`] at most a byte more than that.
     fn get<'a>(&'a self, name: &'a str) -> Fetched<'a, Option<Vec<u8>>>;
 
@@ -34,22 +34,22 @@ pub trait Shelf: Send + Sync + 'static {
 
 /// The shared answers of one store, or none.
 #[derive(Clone)]
-pub struct Answers(Option<Arc<Sealed>>);
+pub struct SharedAnswers(Option<Arc<Sealed>>);
 
 struct Sealed {
-    shelf: Arc<dyn Shelf>,
+    shelf: Arc<dyn SharedCache>,
     mac: MacKey,
 }
 
-impl Answers {
+impl SharedAnswers {
     /// Nothing is shared.
-    pub const fn none() -> Answers {
-        Answers(None)
+    pub const fn none() -> SharedAnswers {
+        SharedAnswers(None)
     }
 
     /// On `shelf`, under the store's secret.
-    pub fn new(shelf: Arc<dyn Shelf>, mac: MacKey) -> Answers {
-        Answers(Some(Arc::new(Sealed { shelf, mac })))
+    pub fn new(shelf: Arc<dyn SharedCache>, mac: MacKey) -> SharedAnswers {
+        SharedAnswers(Some(Arc::new(Sealed { shelf, mac })))
     }
 
     /// Whether anything is shared.
@@ -98,7 +98,7 @@ impl Sealed {
     }
 }
 
-impl fmt::Debug for Answers {
+impl fmt::Debug for SharedAnswers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Answers").field(&self.0.is_some()).finish()
     }
@@ -107,7 +107,7 @@ impl fmt::Debug for Answers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use counterfoil_core::idempotency::claim::State;
+    use counterfoil_core::idempotency::claim::ClaimState;
     use counterfoil_store::conformance::{fixtures, variants};
     use std::collections::HashMap;
     use std::future::ready;
@@ -116,7 +116,7 @@ mod tests {
     #[derive(Default)]
     struct Shelved(Mutex<HashMap<String, (Vec<u8>, Span)>>);
 
-    impl Shelf for Shelved {
+    impl SharedCache for Shelved {
         fn get<'a>(&'a self, name: &'a str) -> Fetched<'a, Option<Vec<u8>>> {
             Box::pin(ready(self.0.lock().unwrap().get(name).map(|(bytes, _)| bytes.clone())))
         }
@@ -127,17 +127,17 @@ mod tests {
         }
     }
 
-    fn shelf() -> (Arc<Shelved>, Answers) {
+    fn shelf() -> (Arc<Shelved>, SharedAnswers) {
         let shelf = Arc::new(Shelved::default());
         (Arc::clone(&shelf), answers(&shelf, 7))
     }
 
-    fn answers(shelf: &Arc<Shelved>, secret: u8) -> Answers {
-        Answers::new(Arc::clone(shelf) as Arc<dyn Shelf>, MacKey::new(&[secret; 32]))
+    fn answers(shelf: &Arc<Shelved>, secret: u8) -> SharedAnswers {
+        SharedAnswers::new(Arc::clone(shelf) as Arc<dyn SharedCache>, MacKey::new(&[secret; 32]))
     }
 
     fn settled(number: i64) -> Claim {
-        let is_completed = |state: &State| matches!(state, State::Completed(_));
+        let is_completed = |state: &ClaimState| matches!(state, ClaimState::Completed(_));
         fixtures::claim_in(number, variants::states().into_iter().find(is_completed).unwrap())
     }
 
@@ -209,7 +209,7 @@ mod tests {
     async fn a_long_answer_is_left_to_the_store() {
         let (shelf, answers) = shelf();
         let mut claim = settled(1);
-        let State::Completed(settled) = &mut claim.state else { panic!("completed") };
+        let ClaimState::Completed(settled) = &mut claim.state else { panic!("completed") };
         settled.reply.body = vec![b'x'; ENTRY_BYTES_MAX].into();
         answers.keep(&claim, fixtures::NOW).await;
         assert!(shelf.0.lock().unwrap().is_empty());
@@ -217,7 +217,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_shelf_nothing_is_found() {
-        Answers::none().keep(&settled(1), fixtures::NOW).await;
-        assert_eq!(Answers::none().find(settled(1).id).await, None);
+        SharedAnswers::none().keep(&settled(1), fixtures::NOW).await;
+        assert_eq!(SharedAnswers::none().find(settled(1).id).await, None);
     }
 }

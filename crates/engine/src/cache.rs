@@ -69,14 +69,14 @@ impl Shard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use counterfoil_core::idempotency::claim::State;
+    use counterfoil_core::idempotency::claim::ClaimState;
     use counterfoil_core::types::digest::Digest;
     use counterfoil_store::conformance::fixtures;
     use counterfoil_store::conformance::variants;
 
     fn settled(number: i64) -> Claim {
         let state =
-            variants::states().into_iter().find(|state| matches!(state, State::Completed(_))).unwrap();
+            variants::states().into_iter().find(|state| matches!(state, ClaimState::Completed(_))).unwrap();
         fixtures::claim_in(number, state)
     }
 

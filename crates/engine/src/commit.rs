@@ -9,7 +9,7 @@ use counterfoil_core::saga::backoff::Backoff;
 use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::Gateway;
-use counterfoil_store::{ChangeSet, CommitError, Receipt, Refusal, Store};
+use counterfoil_store::{ChangeSet, CommitError, CommitReceipt, CommitRefusal, Store};
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NotCommitted {
     /// A precondition does not hold.
-    Refused(Box<Refusal>),
+    Refused(Box<CommitRefusal>),
     /// The store could not write; nothing was changed.
     Unavailable(String),
     /// Nobody knows.
@@ -29,7 +29,7 @@ const TRIES: u32 = 3;
 const BACKOFF: Backoff = Backoff { base: Span::from_ms(50), cap: Span::from_ms(200) };
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    pub(crate) async fn commit(&self, set: ChangeSet) -> Result<Receipt, NotCommitted> {
+    pub(crate) async fn commit(&self, set: ChangeSet) -> Result<CommitReceipt, NotCommitted> {
         let begun = self.world.elapsed();
         let posted = posted(&set);
         let result = self.commit_with_retries(set).await;
@@ -40,7 +40,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         result
     }
 
-    async fn commit_with_retries(&self, set: ChangeSet) -> Result<Receipt, NotCommitted> {
+    async fn commit_with_retries(&self, set: ChangeSet) -> Result<CommitReceipt, NotCommitted> {
         let (mut attempt, mut doubted) = (1, false);
         loop {
             let last = attempt >= TRIES;
@@ -79,7 +79,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     /// once, and the preconditions are inside.
     ///
     /// Boxed: it is rare, and whoever commits would carry the room for it.
-    fn resolve(&self, id: SetId) -> Pin<Box<dyn Future<Output = Option<Option<Receipt>>> + Send + '_>> {
+    fn resolve(&self, id: SetId) -> Pin<Box<dyn Future<Output = Option<Option<CommitReceipt>>> + Send + '_>> {
         Box::pin(async move {
             for attempt in 1..=TRIES {
                 if let Ok(receipt) = self.store.committed(id).await {

@@ -9,10 +9,10 @@ use crate::ledger::spread::{Blocked, scatter};
 use crate::present::Made;
 use crate::waiters::{InterimNews, News};
 use crate::world::World;
-use counterfoil_core::audit::{Kind, Record, record_id};
-use counterfoil_core::idempotency::claim::{Claim, ClaimId, Event, IllegalMove, Settled, State};
+use counterfoil_core::audit::{AuditKind, AuditRecord, record_id};
+use counterfoil_core::idempotency::claim::{Claim, ClaimEvent, ClaimId, ClaimState, IllegalMove, Settled};
 use counterfoil_core::idempotency::reply::Reply;
-use counterfoil_core::outbox::{Outbox, Park};
+use counterfoil_core::outbox::{Outbox, ParkReason};
 use counterfoil_core::payments::flow::SagaAction;
 use counterfoil_core::payments::follow::{Follow, NextStep, follow};
 use counterfoil_core::payments::operation;
@@ -21,7 +21,7 @@ use counterfoil_core::saga::backoff::Backoff;
 use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_gateway::Gateway;
-use counterfoil_store::{ChangeSet, Reason, Refusal, Row, RowKey, Store};
+use counterfoil_store::{ChangeSet, CommitRefusal, RefusalReason, Row, RowKey, Store};
 use std::sync::Arc;
 
 /// While the store cannot take an outcome that is known, it is offered again and again until the lease's ceiling.
@@ -142,7 +142,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     pub(crate) async fn conclusion(
         &self,
         work: &Work,
-        (kind, detail): (Kind, &str),
+        (kind, detail): (AuditKind, &str),
         follow: Follow,
         now: Time,
     ) -> Result<Result<Conclusion, IllegalMove>, NotCommitted> {
@@ -150,7 +150,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             return Err(NotCommitted::Unavailable("no id can be minted".into()));
         };
         let claim = &work.claim;
-        let learnt = Record {
+        let learnt = AuditRecord {
             id: record_id(now, work.turn().saturating_add(1), self.world.chance()),
             tenant: claim.tenant,
             subject: work.outbox.payment.subject(),
@@ -171,12 +171,12 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         match next_step {
             NextStep::Completed => {
                 let settled = Settled { reply: self.done(&draft.after.subject), windows: windows() };
-                draft.settle(Event::Completed(settled))
+                draft.settle(ClaimEvent::Completed(settled))
             }
             NextStep::Failed(failure) => {
                 let reply = self.present.failure(&draft.after.subject, &failure, claim.request);
                 let settled = Settled { reply, windows: windows() };
-                draft.settle(Event::Failed(settled))
+                draft.settle(ClaimEvent::Failed(settled))
             }
             NextStep::Onward(outbox) => {
                 let until = now.plus(self.policy.lease.lease);
@@ -186,19 +186,22 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 let wait = self.policy.backoff.wait_at_least(at_least, claim.attempts, self.dice());
                 let not_before = now.plus(wait);
                 // What was doubted once stays so until there is evidence.
-                let doubted = matches!(claim.state, State::Uncertain(_));
-                let event =
-                    if doubted { Event::Doubted { not_before } } else { Event::PutOff { not_before } };
+                let doubted = matches!(claim.state, ClaimState::Uncertain(_));
+                let event = if doubted {
+                    ClaimEvent::Doubted { not_before }
+                } else {
+                    ClaimEvent::PutOff { not_before }
+                };
                 draft.put_off(outbox, event, not_before)
             }
             NextStep::Doubt { not_before, outbox } => {
                 let wait = self.policy.backoff.wait(claim.attempts, self.dice());
                 let not_before = not_before.max(now.plus(wait));
-                draft.put_off(outbox, Event::Doubted { not_before }, not_before)
+                draft.put_off(outbox, ClaimEvent::Doubted { not_before }, not_before)
             }
             NextStep::Parked(outbox) => {
                 let payment = outbox.payment.reference(&self.references);
-                let reason = outbox.parked.map_or("unknown", Park::name);
+                let reason = outbox.parked.map_or("unknown", ParkReason::name);
                 let flow = outbox.saga.flow.name();
                 tracing::error!(%payment, flow, reason, "a payment is parked and needs a human");
                 draft.park(outbox)
@@ -211,10 +214,10 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         match subject {
             PaymentSubject::Charge(charge, None) => self.present.charge(charge, Made::Created),
             PaymentSubject::Charge(charge, Some(operation)) => match operation.kind {
-                operation::Kind::Capture | operation::Kind::Void => {
+                operation::OperationKind::Capture | operation::OperationKind::Void => {
                     self.present.charge(charge, Made::Changed)
                 }
-                operation::Kind::Refund => self.present.refund(operation, charge),
+                operation::OperationKind::Refund => self.present.refund(operation, charge),
             },
             PaymentSubject::Payout(payout) => self.present.payout(payout),
         }
@@ -228,11 +231,15 @@ pub(crate) fn pending(work: &Work, retry_after: Span) -> News {
 
 /// Refunds of one charge go on side by side: when another one moved the charge, this one is decided anew on what it
 /// left. Everything else has the charge to itself, and finds it changed only when it has lost its lease.
-fn moved_by_a_sibling(work: &Work, refusal: Box<Refusal>) -> Result<PaymentSubject, Box<Refusal>> {
+fn moved_by_a_sibling(
+    work: &Work,
+    refusal: Box<CommitRefusal>,
+) -> Result<PaymentSubject, Box<CommitRefusal>> {
     match (work.subject.operation(), *refusal) {
-        (Some(refund), Refusal { reason: Reason::Stale, found: Some(Row::Charge(charge)), .. })
-            if refund.kind == operation::Kind::Refund =>
-        {
+        (
+            Some(refund),
+            CommitRefusal { reason: RefusalReason::Stale, found: Some(Row::Charge(charge)), .. },
+        ) if refund.kind == operation::OperationKind::Refund => {
             Ok(PaymentSubject::Charge(charge, Some(refund.clone())))
         }
         (_, other) => Err(Box::new(other)),
@@ -265,25 +272,25 @@ struct Draft<'a> {
     /// What it is about, as it will stand.
     after: Box<Work>,
     ledger: Vec<SagaAction>,
-    learnt: Record,
+    learnt: AuditRecord,
 }
 
 impl Draft<'_> {
-    fn settle(mut self, event: Event) -> Result<Conclusion, IllegalMove> {
+    fn settle(mut self, event: ClaimEvent) -> Result<Conclusion, IllegalMove> {
         let claim = self.before.claim.on(event)?;
         let answer = claim.state.settled().map_or(0, |settled| settled.reply.status);
         let detail = format!("status={} answer={answer}", self.after.subject.status());
         let work = &self.before.outbox;
         let done = (RowKey::Outbox(work.tenant, work.id), work.revision);
         let set = self.moved(&claim).remove(done.0, done.1);
-        let set = self.audited(set, Some((Kind::Settled, detail)));
+        let set = self.audited(set, Some((AuditKind::Settled, detail)));
         self.after.claim = claim.clone();
         let told = Concluded::Told(claim.id, News::Settled(Arc::new(claim)));
         Ok(self.conclusion(set, told))
     }
 
     fn go_on(mut self, outbox: Outbox, until: Time) -> Result<Conclusion, IllegalMove> {
-        let claim = self.before.claim.on(Event::Renewed { until })?;
+        let claim = self.before.claim.on(ClaimEvent::Renewed { until })?;
         let due_at = claim.state.lease().map_or(until, |lease| lease.until);
         let outbox = Outbox { due_at, ..outbox };
         let set = self.moved(&claim).replace(outbox.clone(), self.before.outbox.revision);
@@ -293,22 +300,27 @@ impl Draft<'_> {
         Ok(self.conclusion(set, onward))
     }
 
-    fn put_off(mut self, outbox: Outbox, event: Event, not_before: Time) -> Result<Conclusion, IllegalMove> {
+    fn put_off(
+        mut self,
+        outbox: Outbox,
+        event: ClaimEvent,
+        not_before: Time,
+    ) -> Result<Conclusion, IllegalMove> {
         let wait = not_before.since(self.learnt.at);
         let claim = self.before.claim.on(event)?;
         let outbox = Outbox { due_at: not_before, ..outbox };
         let set = self.moved(&claim).replace(outbox, self.before.outbox.revision);
-        let set = self.audited(set, Some((Kind::Pending, format!("wait_ms={}", wait.ms()))));
+        let set = self.audited(set, Some((AuditKind::Pending, format!("wait_ms={}", wait.ms()))));
         let told = Concluded::Told(claim.id, pending(self.before, wait));
         Ok(self.conclusion(set, told))
     }
 
     fn park(mut self, outbox: Outbox) -> Result<Conclusion, IllegalMove> {
-        let reason = outbox.parked.map_or("unknown", Park::name);
+        let reason = outbox.parked.map_or("unknown", ParkReason::name);
         let detail = format!("reason={reason}");
-        let claim = self.before.claim.on(Event::Doubted { not_before: Time::MAX })?;
+        let claim = self.before.claim.on(ClaimEvent::Doubted { not_before: Time::MAX })?;
         let set = self.moved(&claim).replace(outbox, self.before.outbox.revision);
-        let set = self.audited(set, Some((Kind::Parked, detail)));
+        let set = self.audited(set, Some((AuditKind::Parked, detail)));
         let told = Concluded::Told(claim.id, pending(self.before, PARKED_RETRY));
         Ok(self.conclusion(set, told))
     }
@@ -320,12 +332,12 @@ impl Draft<'_> {
     }
 
     /// The lesson first, then what follows from it.
-    fn audited(&mut self, set: ChangeSet, follows: Option<(Kind, String)>) -> ChangeSet {
+    fn audited(&mut self, set: ChangeSet, follows: Option<(AuditKind, String)>) -> ChangeSet {
         let detail = std::mem::take(&mut self.learnt.detail);
-        let set = set.insert(Record { detail, ..self.learnt.clone() });
+        let set = set.insert(AuditRecord { detail, ..self.learnt.clone() });
         match follows {
             Some((kind, detail)) => {
-                set.insert(Record { id: self.learnt.id.after(1), kind, detail, ..self.learnt.clone() })
+                set.insert(AuditRecord { id: self.learnt.id.after(1), kind, detail, ..self.learnt.clone() })
             }
             None => set,
         }

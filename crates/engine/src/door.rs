@@ -4,23 +4,23 @@ use crate::admin::Register;
 use crate::engine::{Engine, Inner};
 use crate::open::Command;
 use crate::service::{
-    AdminError, Answer, BalanceView, DeadLetter, KeyView, NewKey, NewTenant, Principal, RefundView,
-    Resolution, Service, Submitted, TenantView, TransactionView, TransferView,
+    AdminError, BalanceView, DeadLetter, KeyView, NewKey, NewTenant, Principal, RefundView, Resolution,
+    Service, ServiceFuture, Submitted, TenantView, TransactionView, TransferView,
 };
 use crate::world::World;
-use counterfoil_core::audit::Record;
+use counterfoil_core::audit::AuditRecord;
 use counterfoil_core::idempotency::claim::{ClaimId, Resource};
 use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::ledger::account::Account;
-use counterfoil_core::ledger::asset::Definition;
-use counterfoil_core::ledger::totals::Entry;
+use counterfoil_core::ledger::asset::AssetDefinition;
+use counterfoil_core::ledger::totals::AccountEntry;
 use counterfoil_core::ledger::transaction::Transaction;
 use counterfoil_core::outbox::Payment;
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::CreateCharge;
-use counterfoil_core::payments::ledger::{Act, Item, Named};
+use counterfoil_core::payments::ledger::{AccountSelector, Item, LedgerCommand};
 use counterfoil_core::payments::operation::launch::Operate;
-use counterfoil_core::payments::operation::{Kind, Operation};
+use counterfoil_core::payments::operation::{Operation, OperationKind};
 use counterfoil_core::payments::payout::Payout;
 use counterfoil_core::payments::payout::create::CreatePayout;
 use counterfoil_core::tenancy::{ApiKey, Tenant};
@@ -48,19 +48,19 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         &self.inner.references
     }
 
-    fn submit(&self, command: CreateCharge) -> Answer<'_, Submitted> {
+    fn submit(&self, command: CreateCharge) -> ServiceFuture<'_, Submitted> {
         Box::pin(async move { self.inner.submit(Command::Create(Box::new(command))).await })
     }
 
-    fn operate(&self, command: Operate) -> Answer<'_, Submitted> {
+    fn operate(&self, command: Operate) -> ServiceFuture<'_, Submitted> {
         Box::pin(async move { self.inner.submit(Command::Operate(command)).await })
     }
 
-    fn pay_out(&self, command: CreatePayout) -> Answer<'_, Submitted> {
+    fn pay_out(&self, command: CreatePayout) -> ServiceFuture<'_, Submitted> {
         Box::pin(async move { self.inner.submit(Command::PayOut(Box::new(command))).await })
     }
 
-    fn payout(&self, tenant: TenantId, id: PayoutId) -> Answer<'_, Result<Option<Payout>, ReadError>> {
+    fn payout(&self, tenant: TenantId, id: PayoutId) -> ServiceFuture<'_, Result<Option<Payout>, ReadError>> {
         Box::pin(async move {
             let rows = self.inner.store.read(vec![RowKey::Payout(tenant, id)]).await?;
             Ok(rows.into_iter().flatten().find_map(payout_of))
@@ -72,18 +72,22 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         tenant: TenantId,
         before: Option<PayoutId>,
         limit: usize,
-    ) -> Answer<'_, Result<Vec<Payout>, ReadError>> {
+    ) -> ServiceFuture<'_, Result<Vec<Payout>, ReadError>> {
         Box::pin(async move {
             let rows = self.inner.store.scan(Scan::PayoutsOf { tenant, before, limit }).await?;
             Ok(rows.into_iter().filter_map(payout_of).collect())
         })
     }
 
-    fn refund(&self, tenant: TenantId, id: OperationId) -> Answer<'_, Result<Option<RefundView>, ReadError>> {
+    fn refund(
+        &self,
+        tenant: TenantId,
+        id: OperationId,
+    ) -> ServiceFuture<'_, Result<Option<RefundView>, ReadError>> {
         Box::pin(async move {
             let rows = self.inner.store.read(vec![RowKey::Operation(tenant, id)]).await?;
             let refund = rows.into_iter().flatten().filter_map(operation_of);
-            let refund = refund.filter(|one| one.kind == Kind::Refund);
+            let refund = refund.filter(|one| one.kind == OperationKind::Refund);
             Ok(self.inner.with_charges(refund.collect()).await?.into_iter().next())
         })
     }
@@ -93,7 +97,7 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         tenant: TenantId,
         before: Option<OperationId>,
         limit: usize,
-    ) -> Answer<'_, Result<Vec<RefundView>, ReadError>> {
+    ) -> ServiceFuture<'_, Result<Vec<RefundView>, ReadError>> {
         Box::pin(async move {
             let rows = self.inner.store.scan(Scan::RefundsOf { tenant, before, limit }).await?;
             self.inner.with_charges(rows.into_iter().filter_map(operation_of).collect()).await
@@ -105,7 +109,7 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         tenant: TenantId,
         before: Option<SubjectId>,
         limit: usize,
-    ) -> Answer<'_, Result<Vec<DeadLetter>, ReadError>> {
+    ) -> ServiceFuture<'_, Result<Vec<DeadLetter>, ReadError>> {
         Box::pin(self.inner.dead_letters(tenant, before, limit))
     }
 
@@ -113,19 +117,24 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         &self,
         tenant: TenantId,
         id: SubjectId,
-    ) -> Answer<'_, Result<Option<DeadLetter>, ReadError>> {
+    ) -> ServiceFuture<'_, Result<Option<DeadLetter>, ReadError>> {
         Box::pin(self.inner.dead_letter(tenant, id))
     }
 
-    fn resolve(&self, request: Request, id: SubjectId, resolution: Resolution) -> Answer<'_, Submitted> {
+    fn resolve(
+        &self,
+        request: Request,
+        id: SubjectId,
+        resolution: Resolution,
+    ) -> ServiceFuture<'_, Submitted> {
         Box::pin(async move { self.inner.resolve_letter(request, id, resolution).await })
     }
 
-    fn hint(&self, payment: Payment) -> Answer<'_, Result<usize, ReadError>> {
+    fn hint(&self, payment: Payment) -> ServiceFuture<'_, Result<usize, ReadError>> {
         Box::pin(self.inner.take_hint(payment))
     }
 
-    fn charge(&self, tenant: TenantId, id: ChargeId) -> Answer<'_, Result<Option<Charge>, ReadError>> {
+    fn charge(&self, tenant: TenantId, id: ChargeId) -> ServiceFuture<'_, Result<Option<Charge>, ReadError>> {
         Box::pin(async move {
             let rows = self.inner.store.read(vec![RowKey::Charge(tenant, id)]).await?;
             Ok(rows.into_iter().flatten().find_map(charge_of))
@@ -137,7 +146,7 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         tenant: TenantId,
         before: Option<ChargeId>,
         limit: usize,
-    ) -> Answer<'_, Result<Vec<Charge>, ReadError>> {
+    ) -> ServiceFuture<'_, Result<Vec<Charge>, ReadError>> {
         Box::pin(async move {
             let rows = self.inner.store.scan(Scan::ChargesOf { tenant, before, limit }).await?;
             Ok(rows.into_iter().filter_map(charge_of).collect())
@@ -150,7 +159,7 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         subject: SubjectId,
         after: Option<Ulid>,
         limit: usize,
-    ) -> Answer<'_, Result<Option<Vec<Record>>, ReadError>> {
+    ) -> ServiceFuture<'_, Result<Option<Vec<AuditRecord>>, ReadError>> {
         Box::pin(async move {
             // Whatever has a history has its first record.
             let first = Scan::Timeline { tenant, subject, after: None, limit: 1 };
@@ -166,15 +175,19 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         })
     }
 
-    fn keep(&self, request: Request, act: Act) -> Answer<'_, Submitted> {
+    fn keep(&self, request: Request, act: LedgerCommand) -> ServiceFuture<'_, Submitted> {
         Box::pin(async move { self.inner.keep(request, act).await })
     }
 
-    fn bulk(&self, request: Request, items: Vec<Item>) -> Answer<'_, Submitted> {
+    fn bulk(&self, request: Request, items: Vec<Item>) -> ServiceFuture<'_, Submitted> {
         Box::pin(async move { self.inner.bulk(request, items).await })
     }
 
-    fn account(&self, tenant: TenantId, named: Named) -> Answer<'_, Result<Option<Arc<Account>>, ReadError>> {
+    fn account(
+        &self,
+        tenant: TenantId,
+        named: AccountSelector,
+    ) -> ServiceFuture<'_, Result<Option<Arc<Account>>, ReadError>> {
         // Not from memory: another process may have spread it anew.
         Box::pin(async move { self.inner.fresh_account(tenant, &named).await })
     }
@@ -184,7 +197,7 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         tenant: TenantId,
         before: Option<AccountId>,
         limit: usize,
-    ) -> Answer<'_, Result<Vec<Account>, ReadError>> {
+    ) -> ServiceFuture<'_, Result<Vec<Account>, ReadError>> {
         Box::pin(async move {
             let rows = self.inner.store.scan(Scan::AccountsOf { tenant, before, limit }).await?;
             Ok(rows
@@ -194,7 +207,11 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         })
     }
 
-    fn balance(&self, account: Arc<Account>, upto: Upto) -> Answer<'_, Result<BalanceView, ReadError>> {
+    fn balance(
+        &self,
+        account: Arc<Account>,
+        upto: Upto,
+    ) -> ServiceFuture<'_, Result<BalanceView, ReadError>> {
         Box::pin(async move { self.inner.balance(&account, upto).await })
     }
 
@@ -204,7 +221,7 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         account: AccountId,
         before: Option<(TransactionId, u16)>,
         limit: usize,
-    ) -> Answer<'_, Result<Vec<Entry>, ReadError>> {
+    ) -> ServiceFuture<'_, Result<Vec<AccountEntry>, ReadError>> {
         Box::pin(self.inner.store.entries(tenant, account, EntryPage::Before(before), limit))
     }
 
@@ -212,7 +229,7 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         &self,
         tenant: TenantId,
         id: TransactionId,
-    ) -> Answer<'_, Result<Option<TransferView>, ReadError>> {
+    ) -> ServiceFuture<'_, Result<Option<TransferView>, ReadError>> {
         Box::pin(self.inner.transfer(tenant, id))
     }
 
@@ -220,7 +237,7 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         &self,
         tenant: TenantId,
         id: TransactionId,
-    ) -> Answer<'_, Result<Option<TransactionView>, ReadError>> {
+    ) -> ServiceFuture<'_, Result<Option<TransactionView>, ReadError>> {
         Box::pin(self.inner.transaction(tenant, id))
     }
 
@@ -229,7 +246,7 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         tenant: TenantId,
         before: Option<TransactionId>,
         limit: usize,
-    ) -> Answer<'_, Result<Vec<Transaction>, ReadError>> {
+    ) -> ServiceFuture<'_, Result<Vec<Transaction>, ReadError>> {
         Box::pin(async move {
             let rows = self.inner.store.scan(Scan::TransactionsOf { tenant, before, limit }).await?;
             Ok(rows
@@ -241,7 +258,7 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         })
     }
 
-    fn assets(&self, tenant: TenantId) -> Answer<'_, Result<Vec<Definition>, ReadError>> {
+    fn assets(&self, tenant: TenantId) -> ServiceFuture<'_, Result<Vec<AssetDefinition>, ReadError>> {
         Box::pin(async move {
             let rows = self.inner.store.scan(Scan::AssetsOf { tenant }).await?;
             Ok(rows
@@ -251,7 +268,7 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         })
     }
 
-    fn claim(&self, tenant: TenantId, id: ClaimId) -> Answer<'_, Result<Option<KeyView>, ReadError>> {
+    fn claim(&self, tenant: TenantId, id: ClaimId) -> ServiceFuture<'_, Result<Option<KeyView>, ReadError>> {
         Box::pin(async move {
             let rows = self.inner.store.read(vec![RowKey::Claim(tenant, id)]).await?;
             let Some(Some(Row::Claim(claim))) = rows.into_iter().next() else {
@@ -279,15 +296,15 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         })
     }
 
-    fn principal(&self, key: Digest) -> Answer<'_, Result<Option<Arc<Principal>>, ReadError>> {
+    fn principal(&self, key: Digest) -> ServiceFuture<'_, Result<Option<Arc<Principal>>, ReadError>> {
         Box::pin(self.inner.principal(key))
     }
 
-    fn tally(&self) -> Answer<'_, Result<Tally, ReadError>> {
+    fn tally(&self) -> ServiceFuture<'_, Result<Tally, ReadError>> {
         Box::pin(self.inner.store.tally(self.inner.store.now()))
     }
 
-    fn ready(&self) -> Answer<'_, Result<(), String>> {
+    fn ready(&self) -> ServiceFuture<'_, Result<(), String>> {
         Box::pin(async move {
             if self.inner.is_draining() {
                 return Err("the server is shutting down".into());
@@ -301,19 +318,19 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         })
     }
 
-    fn create_tenant(&self, tenant: NewTenant) -> Answer<'_, Result<Tenant, AdminError>> {
+    fn create_tenant(&self, tenant: NewTenant) -> ServiceFuture<'_, Result<Tenant, AdminError>> {
         Box::pin(async move { self.register().create_tenant(tenant).await })
     }
 
-    fn create_key(&self, key: NewKey) -> Answer<'_, Result<ApiKey, AdminError>> {
+    fn create_key(&self, key: NewKey) -> ServiceFuture<'_, Result<ApiKey, AdminError>> {
         Box::pin(async move { self.register().create_key(key).await })
     }
 
-    fn revoke_key(&self, id: String) -> Answer<'_, Result<ApiKey, AdminError>> {
+    fn revoke_key(&self, id: String) -> ServiceFuture<'_, Result<ApiKey, AdminError>> {
         Box::pin(async move { self.register().revoke_key(&id).await })
     }
 
-    fn tenants(&self) -> Answer<'_, Result<Vec<TenantView>, ReadError>> {
+    fn tenants(&self) -> ServiceFuture<'_, Result<Vec<TenantView>, ReadError>> {
         Box::pin(async move { self.register().tenants().await })
     }
 }

@@ -7,17 +7,19 @@ use crate::engine::Inner;
 use crate::signal::Signal;
 use crate::waiters::{InterimNews, News};
 use crate::world::World;
-use counterfoil_core::audit::Kind;
-use counterfoil_core::idempotency::claim::Event;
+use counterfoil_core::audit::AuditKind;
+use counterfoil_core::idempotency::claim::ClaimEvent;
 use counterfoil_core::outbox::{Outbox, ProviderBinding};
-use counterfoil_core::payments::attempt::judge::{self, Attempt, Verdict};
-use counterfoil_core::payments::attempt::next::{Next, next};
-use counterfoil_core::payments::provider::{Found, Outcome, Rules, Step, downstream_key};
+use counterfoil_core::payments::attempt::judge::{self, Attempt, AttemptVerdict};
+use counterfoil_core::payments::attempt::next::{NextCall, next};
+use counterfoil_core::payments::provider::{
+    LookupResult, ProviderOutcome, ProviderStep, Rules, downstream_key,
+};
 use counterfoil_core::payments::{Work, flow};
 use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_gateway::profile::PEER;
-use counterfoil_gateway::{Call, Gateway, Lookup, Profile};
+use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup, ProviderProfile};
 use counterfoil_store::{ChangeSet, Store};
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -28,9 +30,9 @@ const UNSERVED_WAIT: Span = Span::from_ms(5 * 60_000);
 
 /// What an attempt taught, in words for the audit.
 pub(crate) struct AttemptResult {
-    pub(crate) kind: Kind,
+    pub(crate) kind: AuditKind,
     pub(crate) detail: String,
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: AttemptVerdict,
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
@@ -67,23 +69,23 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
         let rules = self.gateway.rules(&work.outbox.provider).of(step);
         match next(&rules, &work.outbox, work.claim.attempts, self.store.now()) {
-            Next::Call => self.call(work, step, &rules, reference).await,
-            Next::Query => self.query(work, step, &rules, reference).await,
-            Next::Wait(until) => Some(AttemptResult {
-                kind: Kind::Pending,
+            NextCall::Call => self.call(work, step, &rules, reference).await,
+            NextCall::Query => self.query(work, step, &rules, reference).await,
+            NextCall::Wait(until) => Some(AttemptResult {
+                kind: AuditKind::Pending,
                 detail: "reason=quiescence".into(),
-                verdict: Verdict::Doubt { not_before: until, history: work.outbox.history },
+                verdict: AttemptVerdict::Doubt { not_before: until, history: work.outbox.history },
             }),
-            Next::Park(reason) => Some(AttemptResult {
-                kind: Kind::Pending,
+            NextCall::Park(reason) => Some(AttemptResult {
+                kind: AuditKind::Pending,
                 detail: format!("reason={}", reason.name()),
-                verdict: Verdict::Park { reason, reference: None },
+                verdict: AttemptVerdict::Park { reason, reference: None },
             }),
         }
     }
 
     /// Nobody here can work on it: it waits for an operator, and is sent nowhere else.
-    fn not_served(&self, work: &Work, step: Step, reference: &str) -> AttemptResult {
+    fn not_served(&self, work: &Work, step: ProviderStep, reference: &str) -> AttemptResult {
         let peer = work.outbox.provider.peer().unwrap_or_default();
         tracing::error!(
             payment = reference,
@@ -92,10 +94,10 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             "a payment waits for a peer that is not set up here as it was; set it up again under [peers]"
         );
         let verdict = judge::held_back(self.attempt(work, step, reference), UNSERVED_WAIT);
-        AttemptResult { kind: Kind::Pending, detail: "reason=peer_not_set_up".into(), verdict }
+        AttemptResult { kind: AuditKind::Pending, detail: "reason=peer_not_set_up".into(), verdict }
     }
 
-    pub(crate) fn attempt<'a>(&self, work: &'a Work, step: Step, reference: &'a str) -> Attempt<'a> {
+    pub(crate) fn attempt<'a>(&self, work: &'a Work, step: ProviderStep, reference: &'a str) -> Attempt<'a> {
         let amount = work.subject.amount();
         Attempt {
             step,
@@ -111,19 +113,19 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     async fn call(
         &self,
         work: &mut Work,
-        step: Step,
+        step: ProviderStep,
         rules: &Rules,
         reference: &str,
     ) -> Option<AttemptResult> {
         if let Err(wait) = self.lanes.permit(&work.outbox.provider, self.store.now()) {
             let verdict = judge::held_back(self.attempt(work, step, reference), wait);
             return Some(AttemptResult {
-                kind: Kind::Pending,
+                kind: AuditKind::Pending,
                 detail: "reason=breaker_open".into(),
                 verdict,
             });
         }
-        let call = Call {
+        let call = ProviderCall {
             binding: work.outbox.provider.clone(),
             step,
             key: self.key(work, step, rules),
@@ -143,7 +145,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let outcome = self.with_heartbeat(work, sending).await?;
         self.learn(&work.outbox.provider, &outcome);
         self.count(work, step.name(), outcome.name(), begun);
-        if let Outcome::Rejected(rejection) = &outcome {
+        if let ProviderOutcome::Rejected(rejection) = &outcome {
             tracing::error!(
                 payment = reference,
                 step = step.name(),
@@ -157,18 +159,18 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             outcome.name(),
             work.outbox.history.generation
         );
-        if let Outcome::Approved(approval) = &outcome {
+        if let ProviderOutcome::Approved(approval) = &outcome {
             detail.push_str(" reference=");
             detail.push_str(&approval.reference);
         }
         let verdict = judge::judge_outcome(self.attempt(work, step, reference), rules, &outcome);
-        Some(AttemptResult { kind: Kind::ProviderAnswered, detail, verdict })
+        Some(AttemptResult { kind: AuditKind::ProviderAnswered, detail, verdict })
     }
 
     async fn query(
         &self,
         work: &mut Work,
-        step: Step,
+        step: ProviderStep,
         rules: &Rules,
         reference: &str,
     ) -> Option<AttemptResult> {
@@ -176,13 +178,18 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let attempt = Attempt { now: asked_at, ..self.attempt(work, step, reference) };
         let verdict = judge::judge_query(attempt, rules, &found);
         let detail = format!("step={} outcome={}", step.name(), found.name());
-        Some(AttemptResult { kind: Kind::ProviderQueried, detail, verdict })
+        Some(AttemptResult { kind: AuditKind::ProviderQueried, detail, verdict })
     }
 
     /// Asks the provider whether the step was done, and when that was asked: what was not there is proof only for the
     /// moment of the question, not for that of the answer.
-    pub(crate) async fn ask(&self, work: &mut Work, step: Step, reference: &str) -> Option<(Found, Time)> {
-        let lookup = Lookup {
+    pub(crate) async fn ask(
+        &self,
+        work: &mut Work,
+        step: ProviderStep,
+        reference: &str,
+    ) -> Option<(LookupResult, Time)> {
+        let lookup = ProviderLookup {
             binding: work.outbox.provider.clone(),
             step,
             key: self.key(work, step, &self.gateway.rules(&work.outbox.provider)),
@@ -226,7 +233,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     async fn renew(&self, work: &mut Work) -> Option<()> {
         let now = self.store.now();
         let until = now.plus(self.policy.lease.lease);
-        let (Ok(claim), Ok(id)) = (work.claim.on(Event::Renewed { until }), self.ids.next(now)) else {
+        let (Ok(claim), Ok(id)) = (work.claim.on(ClaimEvent::Renewed { until }), self.ids.next(now)) else {
             return Some(());
         };
         let Some(lease) = claim.state.lease() else {
@@ -249,11 +256,11 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 
     /// The key under which the step is asked for now.
-    fn key(&self, work: &Work, step: Step, rules: &Rules) -> String {
+    fn key(&self, work: &Work, step: ProviderStep, rules: &Rules) -> String {
         downstream_key(&self.mac, work.outbox.id, step, work.outbox.history.generation, rules)
     }
 
-    fn learn(&self, binding: &ProviderBinding, outcome: &Outcome) {
+    fn learn(&self, binding: &ProviderBinding, outcome: &ProviderOutcome) {
         if let Some(moved) = self.lanes.learn(binding, outcome, self.store.now()) {
             // What is bound to the provider under an older profile is the provider's all the same.
             let provider = match binding.peer() {
@@ -287,5 +294,5 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 }
 
 fn profile_name(name: &str) -> &'static str {
-    Profile::named(name).map_or("unknown", |profile| profile.name)
+    ProviderProfile::named(name).map_or("unknown", |profile| profile.name)
 }

@@ -1,12 +1,12 @@
 //! The engine: what its loops share, how it starts and how it ends.
 
-use crate::answers::{Answers, Shelf};
+use crate::answers::{SharedAnswers, SharedCache};
 use crate::cache::Cache;
 use crate::lanes::Lanes;
 use crate::ledger::accounts::Accounts;
 use crate::ledger::heat::Heat;
-use crate::mint::{self, Ids};
-use crate::policy::Policy;
+use crate::mint::{self, IdMint};
+use crate::policy::EnginePolicy;
 use crate::present::Present;
 use crate::principals::Principals;
 use crate::recent::Recent;
@@ -33,7 +33,7 @@ pub struct Parts<S, G, W> {
     /// Tasks, waiting, chance.
     pub world: W,
     /// Settings.
-    pub policy: Policy,
+    pub policy: EnginePolicy,
     /// How answers become bytes.
     pub present: Arc<dyn Present>,
     /// Who listens.
@@ -47,7 +47,7 @@ pub struct SharedServices {
     /// Who works on which payment, and for how long that is believed.
     pub fence: Option<(Arc<dyn Fence>, Span)>,
     /// Answers that were stored.
-    pub shelf: Option<Arc<dyn Shelf>>,
+    pub shelf: Option<Arc<dyn SharedCache>>,
 }
 
 /// The engine.
@@ -65,15 +65,15 @@ pub(crate) struct Inner<S, G, W> {
     pub(crate) store: S,
     pub(crate) gateway: G,
     pub(crate) world: W,
-    pub(crate) policy: Policy,
+    pub(crate) policy: EnginePolicy,
     pub(crate) present: Arc<dyn Present>,
     pub(crate) watch: Arc<dyn Watch>,
     pub(crate) references: References,
     pub(crate) mac: MacKey,
-    pub(crate) ids: Ids,
+    pub(crate) ids: IdMint,
     pub(crate) waiters: Waiters,
     pub(crate) cache: Cache,
-    pub(crate) answers: Answers,
+    pub(crate) answers: SharedAnswers,
     pub(crate) fences: Fences,
     pub(crate) lanes: Lanes,
     pub(crate) principals: Principals,
@@ -109,12 +109,13 @@ impl<S: Store, G: Gateway, W: World> Engine<S, G, W> {
         beside: SharedServices,
     ) -> Result<Engine<S, G, W>, StartError> {
         let mac = MacKey::new(parts.store.secret().reveal());
-        let answers = beside.shelf.map_or(Answers::none(), |shelf| Answers::new(shelf, mac.clone()));
+        let answers =
+            beside.shelf.map_or(SharedAnswers::none(), |shelf| SharedAnswers::new(shelf, mac.clone()));
         let watch = Arc::clone(&parts.watch);
         let fences = beside.fence.map_or(Fences::none(), |(fence, ttl)| {
             Fences::new(fence, ttl, move |_| watch.saw(Signal::FenceBypass))
         });
-        let ids = Ids::claim(&parts.store).await.map_err(StartError)?;
+        let ids = IdMint::claim(&parts.store).await.map_err(StartError)?;
         let inner = Arc::new(Inner {
             references: parts.present.references().clone(),
             mac,

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
     use crate::world::TokioWorld;
     use counterfoil_core::types::time::Span;
-    use counterfoil_gateway::fence::{Asked, Fence, Fences, Token};
+    use counterfoil_gateway::fence::{Fence, FenceFuture, Fences, Token};
     use std::future::ready;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -63,11 +63,11 @@ mod tests {
     }
 
     impl Fence for Scripted {
-        fn take<'a>(&'a self, _: &'a str, _: Token, _: Span) -> Asked<'a> {
+        fn take<'a>(&'a self, _: &'a str, _: Token, _: Span) -> FenceFuture<'a> {
             Box::pin(ready(Ok(true)))
         }
 
-        fn renew<'a>(&'a self, _: &'a str, _: Token, _: Span) -> Asked<'a> {
+        fn renew<'a>(&'a self, _: &'a str, _: Token, _: Span) -> FenceFuture<'a> {
             self.renewals.fetch_add(1, Ordering::SeqCst);
             if self.is_deaf.load(Ordering::SeqCst) {
                 return Box::pin(pending());
@@ -75,7 +75,7 @@ mod tests {
             Box::pin(ready(Ok(true)))
         }
 
-        fn release<'a>(&'a self, _: &'a str, _: Token) -> Asked<'a> {
+        fn release<'a>(&'a self, _: &'a str, _: Token) -> FenceFuture<'a> {
             self.is_released.store(true, Ordering::SeqCst);
             Box::pin(ready(Ok(true)))
         }

@@ -3,16 +3,16 @@
 
 use crate::policy::RECOVERIES_MAX;
 use counterfoil_core::outbox::ProviderBinding;
-use counterfoil_core::payments::provider::Outcome;
+use counterfoil_core::payments::provider::ProviderOutcome;
 use counterfoil_core::types::time::{Span, Time};
-use counterfoil_gateway::breaker::{Breaker, Policy, State};
+use counterfoil_gateway::breaker::{Breaker, BreakerPolicy, BreakerState};
 use counterfoil_gateway::pace::Pace;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The lanes; one is made when something first goes there.
 pub(crate) struct Lanes {
-    policy: Policy,
+    policy: BreakerPolicy,
     lanes: Mutex<HashMap<Option<String>, Lane>>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Moved {
 }
 
 impl Lanes {
-    pub(crate) fn new(policy: Policy) -> Lanes {
+    pub(crate) fn new(policy: BreakerPolicy) -> Lanes {
         Lanes { policy, lanes: Mutex::default() }
     }
 
@@ -50,7 +50,12 @@ impl Lanes {
     }
 
     /// Learns what came of a call.
-    pub(crate) fn learn(&self, binding: &ProviderBinding, outcome: &Outcome, now: Time) -> Option<Moved> {
+    pub(crate) fn learn(
+        &self,
+        binding: &ProviderBinding,
+        outcome: &ProviderOutcome,
+        now: Time,
+    ) -> Option<Moved> {
         let (from, to) = self.with(binding, |lane| {
             lane.pace.learn(outcome);
             let before = number(lane.breaker.state());
@@ -78,11 +83,11 @@ impl Lanes {
     }
 }
 
-const fn number(state: State) -> i64 {
+const fn number(state: BreakerState) -> i64 {
     match state {
-        State::Closed { .. } => 0,
-        State::Probing { .. } => 1,
-        State::Open { .. } => 2,
+        BreakerState::Closed { .. } => 0,
+        BreakerState::Probing { .. } => 1,
+        BreakerState::Open { .. } => 2,
     }
 }
 
@@ -93,19 +98,19 @@ mod tests {
 
     #[test]
     fn a_peer_that_is_down_holds_up_nobody_else() {
-        let lanes = Lanes::new(Policy { failures: 2, open: Span::from_ms(1_000) });
+        let lanes = Lanes::new(BreakerPolicy { failures: 2, open: Span::from_ms(1_000) });
         let peer = |name: &str| ProviderBinding::to_peer(&PeerName::parse(name).unwrap(), "http://p", "ac_1");
         let card = ProviderBinding { profile: "stripe".into(), endpoint: "http://p".into() };
         let (eu, us, now) = (peer("eu"), peer("us"), Time::EPOCH);
-        assert!(lanes.learn(&eu, &Outcome::NotSent, now).is_none());
-        let moved = lanes.learn(&eu, &Outcome::NotSent, now).unwrap();
+        assert!(lanes.learn(&eu, &ProviderOutcome::NotSent, now).is_none());
+        let moved = lanes.learn(&eu, &ProviderOutcome::NotSent, now).unwrap();
         assert_eq!((moved.from, moved.to, moved.worst), (0, 2, 2));
         assert_eq!(lanes.permit(&eu, now), Err(Span::from_ms(1_000)));
         for other in [&us, &card] {
             assert_eq!(lanes.permit(other, now), Ok(()));
         }
         for _ in 0..20 {
-            lanes.learn(&eu, &Outcome::NotSent, now);
+            lanes.learn(&eu, &ProviderOutcome::NotSent, now);
         }
         assert!(lanes.enter(&eu) && !lanes.enter(&eu), "one probe at a time");
         assert!(lanes.enter(&us) && lanes.enter(&us) && lanes.enter(&card) && lanes.enter(&card));

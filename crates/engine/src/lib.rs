@@ -36,4 +36,4 @@ pub mod world;
 
 pub use admin::Register;
 pub use engine::{Engine, Parts, SharedServices, StartError};
-pub use mint::Ids;
+pub use mint::IdMint;

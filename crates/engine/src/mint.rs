@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// The process's mint, shared by its tasks.
-pub struct Ids {
+pub struct IdMint {
     held: Mutex<Held>,
     /// Taken by whoever claims a slot for all who found theirs lapsed; how many times that was tried.
     claiming: tokio::sync::Mutex<()>,
@@ -27,10 +27,10 @@ struct Held {
     holders: Vec<Holder>,
 }
 
-impl Ids {
+impl IdMint {
     /// Claims a worker slot of `store` for this process.
-    pub async fn claim<S: Store>(store: &S) -> Result<Ids, String> {
-        claim_slot(store).await.map(Ids::of)
+    pub async fn claim<S: Store>(store: &S) -> Result<IdMint, String> {
+        claim_slot(store).await.map(IdMint::of)
     }
 
     pub(crate) fn next(&self, now: Time) -> Result<i64, MintError> {
@@ -51,10 +51,10 @@ impl Ids {
         self.with(|held| held.holders.contains(&holder))
     }
 
-    fn of(mint: Mint) -> Ids {
+    fn of(mint: Mint) -> IdMint {
         let holders = vec![mint.slot().holder()];
         let held = Mutex::new(Held { mint, holders });
-        Ids { held, claiming: tokio::sync::Mutex::default(), tried: AtomicU64::new(0) }
+        IdMint { held, claiming: tokio::sync::Mutex::default(), tried: AtomicU64::new(0) }
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Held) -> T) -> T {

@@ -7,31 +7,31 @@ use crate::engine::Inner;
 use crate::fencing;
 use crate::ledger::payments::{Booking, Credit};
 use crate::ledger::spread::{Blocked, Deltas, scatter};
-use crate::present::Shown;
+use crate::present::LedgerReply;
 use crate::refuse::{Kept, Refused};
 use crate::service::Submitted;
 use crate::signal::Signal;
 use crate::waiters::{InterimNews, News};
 use crate::world::World;
-use counterfoil_core::audit::Record;
+use counterfoil_core::audit::AuditRecord;
 use counterfoil_core::idempotency::claim::{Claim, Meeting, Resource};
 use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::ledger::account::Account;
-use counterfoil_core::ledger::balance::Unfit;
+use counterfoil_core::ledger::balance::BalanceRefusal;
 use counterfoil_core::outbox::{Payment, ProviderBinding};
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::{self, CreateCharge};
 use counterfoil_core::payments::flow::SagaAction;
-use counterfoil_core::payments::ledger::Refusal;
-use counterfoil_core::payments::operation::Kind;
-use counterfoil_core::payments::operation::launch::{self, Impossible, Operate};
+use counterfoil_core::payments::ledger::LedgerRefusal;
+use counterfoil_core::payments::operation::OperationKind;
+use counterfoil_core::payments::operation::launch::{self, Operate, OperationRefusal};
 use counterfoil_core::payments::payout::create::CreatePayout;
 use counterfoil_core::payments::{PaymentSubject, Work, turn_after};
 use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, MintError, OperationId, SetId, SubjectId};
 use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Gateway;
 use counterfoil_gateway::fence::Pass;
-use counterfoil_store::{Change, ChangeSet, Reason, Row, RowKey, Store};
+use counterfoil_store::{Change, ChangeSet, RefusalReason, Row, RowKey, Store};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -95,9 +95,9 @@ impl Resolved {
         match self {
             Resolved::Create(..) | Resolved::PayOut(..) => Resource::Transaction,
             Resolved::Operate(command) => match command.kind {
-                Kind::Capture => Resource::Capture,
-                Kind::Void => Resource::Void,
-                Kind::Refund => Resource::Refund,
+                OperationKind::Capture => Resource::Capture,
+                OperationKind::Void => Resource::Void,
+                OperationKind::Refund => Resource::Refund,
             },
         }
     }
@@ -138,7 +138,7 @@ pub(crate) enum Before {
 }
 
 /// An opening that was decided, before its ledger.
-pub(crate) type Decided = (Time, Box<Work>, Vec<SagaAction>, Record, Before, i64);
+pub(crate) type Decided = (Time, Box<Work>, Vec<SagaAction>, AuditRecord, Before, i64);
 
 /// What came of an attempt to commit it.
 enum Begun {
@@ -147,7 +147,7 @@ enum Begun {
     /// What it was decided on has moved since it was looked at.
     Moved,
     /// The ledger do not allow it.
-    Unfit(Refusal),
+    Unfit(LedgerRefusal),
     /// Everything else.
     Ended(Opened),
 }
@@ -185,11 +185,11 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     pub(crate) async fn refused_by_the_ledger(
         &self,
         command: &Resolved,
-        refusal: Refusal,
+        refusal: LedgerRefusal,
         about: Option<(SubjectId, u64)>,
         expired: Option<&Claim>,
     ) -> Opened {
-        let reply = self.present.ledger(Shown::Refused(refusal), command.request().id);
+        let reply = self.present.ledger(LedgerReply::Refused(refusal), command.request().id);
         let refused = Refused { makes: command.refused_as(), about, reply, error: refusal.name() };
         self.refused(command.request(), refused, expired).await
     }
@@ -215,7 +215,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                     Some(_) => self.next_id(now).await.map(HoldId::from_i64),
                     None => None,
                 };
-                let minted = create::Minted {
+                let minted = create::ChargeIds {
                     charge: ChargeId::from_i64(subject),
                     hold,
                     now,
@@ -243,7 +243,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let charge = self.charge_as_it_stands(command, expired).await?;
         // After the look: what is decided on it is no older than it.
         let (now, subject, set) = self.mint_pair().await?;
-        let minted = launch::Minted {
+        let minted = launch::OperationIds {
             operation: OperationId::from_i64(subject),
             now,
             chance: self.world.chance(),
@@ -280,14 +280,14 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         &self,
         command: &Operate,
         charge: &Charge,
-        minted: launch::Minted,
+        minted: launch::OperationIds,
         expired: Option<&Claim>,
-    ) -> Result<launch::Launch, Opened> {
+    ) -> Result<launch::OperationLaunch, Opened> {
         let provider = self.provider_of(charge);
         match launch::launch(command, charge, provider, self.policy.lease, minted, expired) {
             Ok(launch) => Ok(launch),
-            Err(Impossible::Busy) => Err(Opened::Not(Submitted::InProgress)),
-            Err(why @ (Impossible::Status | Impossible::Exceeds { .. })) => {
+            Err(OperationRefusal::Busy) => Err(Opened::Not(Submitted::InProgress)),
+            Err(why @ (OperationRefusal::Status | OperationRefusal::Exceeds { .. })) => {
                 let reply = self.present.impossible(charge, command.kind, why, command.request.id);
                 let makes = Resolved::Operate(*command).refused_as();
                 let about = Some((charge.id.into(), turn_after(charge.revision, 15)));
@@ -373,13 +373,17 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         };
         match result {
             Ok(_) => Begun::Committed(work),
-            Err(Blocked::Unfit(Unfit::Insufficient)) => Begun::Unfit(Refusal::InsufficientFunds),
-            Err(Blocked::Unfit(Unfit::CapExceeded)) => Begun::Unfit(Refusal::CapExceeded),
-            Err(Blocked::Unfit(Unfit::NotHeld)) => Begun::Moved,
+            Err(Blocked::Unfit(BalanceRefusal::Insufficient)) => {
+                Begun::Unfit(LedgerRefusal::InsufficientFunds)
+            }
+            Err(Blocked::Unfit(BalanceRefusal::CapExceeded)) => Begun::Unfit(LedgerRefusal::CapExceeded),
+            Err(Blocked::Unfit(BalanceRefusal::NotHeld)) => Begun::Moved,
             Err(Blocked::Refused(refusal)) => match refusal.found {
                 Some(Row::Claim(claim)) => Begun::Ended(Opened::Found(Box::new(claim))),
                 Some(Row::Charge(_) | Row::Account(_)) => Begun::Moved,
-                _ if refusal.change == 0 && refusal.reason == Reason::Absent => Begun::Ended(Opened::Gone),
+                _ if refusal.change == 0 && refusal.reason == RefusalReason::Absent => {
+                    Begun::Ended(Opened::Gone)
+                }
                 _ => {
                     tracing::error!(?refusal.reason, refusal.change, "a claim set was refused for no reason of its key");
                     Begun::Ended(Opened::Failed)

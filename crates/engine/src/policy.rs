@@ -8,7 +8,7 @@ use counterfoil_gateway::breaker;
 
 /// How the engine behaves.
 #[derive(Clone, Copy, Debug)]
-pub struct Policy {
+pub struct EnginePolicy {
     /// Length and ceiling of leases.
     pub lease: LeasePolicy,
     /// How often a lease is renewed.
@@ -16,7 +16,7 @@ pub struct Policy {
     /// How long a twin waits.
     pub wait: Span,
     /// How long answers and tombstones are kept.
-    pub windows: window::Policy,
+    pub windows: window::WindowPolicy,
     /// Calls without effect before a charge fails.
     pub attempts_max: u32,
     /// Waits between attempts.
@@ -26,7 +26,7 @@ pub struct Policy {
     /// Rows it takes at once.
     pub batch: usize,
     /// When the provider is left alone.
-    pub breaker: breaker::Policy,
+    pub breaker: breaker::BreakerPolicy,
 }
 
 /// Lease of a worker slot. Longer than a lease of a claim: losing it stops all new work of the process.

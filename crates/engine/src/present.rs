@@ -4,14 +4,14 @@
 use crate::service::{DeadLetter, Resolution, Unresolved};
 use counterfoil_core::idempotency::reply::Reply;
 use counterfoil_core::ledger::account::Account;
-use counterfoil_core::ledger::asset::Definition;
+use counterfoil_core::ledger::asset::AssetDefinition;
 use counterfoil_core::ledger::hold::Hold;
 use counterfoil_core::ledger::transaction::Transaction;
 use counterfoil_core::payments::PaymentSubject;
-use counterfoil_core::payments::charge::{Charge, Failure};
-use counterfoil_core::payments::ledger::Refusal;
-use counterfoil_core::payments::operation::launch::Impossible;
-use counterfoil_core::payments::operation::{Kind, Operation};
+use counterfoil_core::payments::charge::{Charge, PaymentFailure};
+use counterfoil_core::payments::ledger::LedgerRefusal;
+use counterfoil_core::payments::operation::launch::OperationRefusal;
+use counterfoil_core::payments::operation::{Operation, OperationKind};
 use counterfoil_core::payments::payout::Payout;
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::id::SubjectId;
@@ -33,16 +33,17 @@ pub trait Present: Send + Sync + 'static {
     fn payout(&self, payout: &Payout) -> Reply;
 
     /// The answer to a payment, or an operation on one, that failed; `request` is the request that made the claim.
-    fn failure(&self, subject: &PaymentSubject, failure: &Failure, request: Ulid) -> Reply;
+    fn failure(&self, subject: &PaymentSubject, failure: &PaymentFailure, request: Ulid) -> Reply;
 
     /// The answer to an operation the charge's state does not allow: 409 with that state.
-    fn impossible(&self, charge: &Charge, kind: Kind, why: Impossible, request: Ulid) -> Reply;
+    fn impossible(&self, charge: &Charge, kind: OperationKind, why: OperationRefusal, request: Ulid)
+    -> Reply;
 
     /// The answer to a dead letter that was resolved (200), or could not be so (409).
     fn resolved(&self, letter: &DeadLetter, how: Result<&Resolution, Unresolved>, request: Ulid) -> Reply;
 
     /// The answer to a request about the ledger; `request` is the request that made the claim.
-    fn ledger(&self, shown: Shown<'_>, request: Ulid) -> Reply;
+    fn ledger(&self, shown: LedgerReply<'_>, request: Ulid) -> Reply;
 }
 
 /// How a charge came to be shown.
@@ -56,13 +57,13 @@ pub enum Made {
 
 /// What came of a request about the ledger.
 #[derive(Clone, Copy, Debug)]
-pub enum Shown<'a> {
+pub enum LedgerReply<'a> {
     /// An account was opened: 201.
     Opened(&'a Account),
     /// An account has another spread: 200.
     Resharded(&'a Account),
     /// An asset was defined: 201.
-    Defined(&'a Definition),
+    Defined(&'a AssetDefinition),
     /// A transfer was posted: 201.
     Transferred(&'a Transaction),
     /// A transfer is held: 201.
@@ -79,7 +80,7 @@ pub enum Shown<'a> {
         results: &'a [ItemResult],
     },
     /// Refused for good.
-    Refused(Refusal),
+    Refused(LedgerRefusal),
 }
 
 /// What came of one of many transactions.
@@ -88,7 +89,7 @@ pub enum ItemResult {
     /// It was posted.
     Posted(Box<Transaction>),
     /// It was refused.
-    Refused(Refusal),
+    Refused(LedgerRefusal),
     /// It does not fit what it is about; pointers start at the item.
     Invalid(Vec<Flaw>),
 }

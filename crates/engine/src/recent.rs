@@ -4,7 +4,7 @@
 use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_core::types::position::Position;
 use counterfoil_core::types::time::Time;
-use counterfoil_store::{Change, ChangeSet, Receipt, Row};
+use counterfoil_store::{Change, ChangeSet, CommitReceipt, Row};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -28,7 +28,7 @@ pub(crate) struct Recent(Mutex<BTreeMap<Position, (Time, Posted)>>);
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Run {
     /// The last of them.
-    pub(crate) last: Option<Receipt>,
+    pub(crate) last: Option<CommitReceipt>,
     pub(crate) gained: Gained,
     /// How many of them stand behind another's.
     pub(crate) behind: usize,
@@ -61,7 +61,7 @@ pub(crate) fn count(entries: impl IntoIterator<Item = Owned>, gained: &mut Gaine
 
 impl Recent {
     /// A set was committed.
-    pub(crate) fn note(&self, receipt: Receipt, posted: Posted) {
+    pub(crate) fn note(&self, receipt: CommitReceipt, posted: Posted) {
         let mut known = self.known();
         if known.len() < REMEMBERED_MAX {
             known.insert(receipt.position, (receipt.at, posted));
@@ -86,7 +86,7 @@ impl Recent {
             let (position, (time, posted)) = next.remove_entry();
             if position > after {
                 count(posted, &mut run.gained);
-                run.last = Some(Receipt { position, at: time });
+                run.last = Some(CommitReceipt { position, at: time });
                 at = position;
             }
         }
@@ -109,8 +109,8 @@ mod tests {
     use counterfoil_store::conformance::fixtures::ledger::{account_id, transfer};
     use counterfoil_store::conformance::fixtures::{TENANT, charge, set};
 
-    fn receipt(position: u64) -> Receipt {
-        Receipt { position: Position(position), at: Time::from_ms(1_000) }
+    fn receipt(position: u64) -> CommitReceipt {
+        CommitReceipt { position: Position(position), at: Time::from_ms(1_000) }
     }
 
     /// Notes a transfer from account 2 to account 3 at each of these positions.

@@ -3,7 +3,7 @@
 use crate::commit::NotCommitted;
 use crate::engine::Inner;
 use crate::world::World;
-use counterfoil_core::audit::{Kind, Record, record_id};
+use counterfoil_core::audit::{AuditKind, AuditRecord, record_id};
 use counterfoil_core::idempotency::claim::{Claim, Resource, Settled};
 use counterfoil_core::idempotency::reply::Reply;
 use counterfoil_core::idempotency::request::{Outcome, Request};
@@ -53,13 +53,13 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let subject = SubjectId::from_i64(subject);
         let claim = Arc::new(request.settled(subject, makes, Outcome::Refused(settled), now, expired));
         let (about, turn) = about.unwrap_or((subject, claim.revision));
-        let record = Record {
+        let record = AuditRecord {
             id: record_id(now, turn, self.world.chance()),
             tenant: claim.tenant,
             subject: about,
             at: now,
             fence: claim.fence,
-            kind: Kind::Refused,
+            kind: AuditKind::Refused,
             detail: format!("request=req_{} error={error}", request.id),
         };
         let set = keyed(SetId::from_i64(id), &claim, expired).insert(record);

@@ -10,18 +10,20 @@ use crate::service::{DeadLetter, Resolution, Submitted, Unresolved};
 use crate::submit::Met;
 use crate::waiters::{InterimNews, News};
 use crate::world::World;
-use counterfoil_core::audit::Kind;
-use counterfoil_core::idempotency::claim::{Claim, Event, Resource, Settled};
+use counterfoil_core::audit::AuditKind;
+use counterfoil_core::idempotency::claim::{Claim, ClaimEvent, Resource, Settled};
 use counterfoil_core::idempotency::request::{Outcome as Ended, Request};
 use counterfoil_core::outbox::Outbox;
-use counterfoil_core::payments::attempt::judge::{Verdict, decline_is_one_of_several};
+use counterfoil_core::payments::attempt::judge::{AttemptVerdict, decline_is_one_of_several};
 use counterfoil_core::payments::attempt::next::quiescent_at;
 use counterfoil_core::payments::attempt::resume::take_over;
-use counterfoil_core::payments::charge::{Failure, FailureCode};
+use counterfoil_core::payments::charge::{FailureCode, PaymentFailure};
 use counterfoil_core::payments::follow::{Follow, follow, give_up, unpark};
-use counterfoil_core::payments::provider::{Approval, Cause, Found, Outcome, Stands, Step};
+use counterfoil_core::payments::provider::{
+    Approval, Cause, LookupResult, ProviderOutcome, ProviderStep, Stands,
+};
 use counterfoil_core::payments::{Work, flow, turn_after};
-use counterfoil_core::saga::progress::Way;
+use counterfoil_core::saga::progress::Direction;
 use counterfoil_core::types::id::{SetId, SubjectId, TenantId};
 use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Gateway;
@@ -167,7 +169,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 format!("request=req_{} resolution={}", request.id, resolution.name())
             }
         };
-        let mut conclusion = match self.conclusion(&work, (Kind::Resolved, &detail), follow, now).await {
+        let mut conclusion = match self.conclusion(&work, (AuditKind::Resolved, &detail), follow, now).await {
             Ok(Ok(conclusion)) => conclusion,
             Ok(Err(illegal)) => return Tried::Failed(format!("{illegal:?} is a defect to report")),
             Err(error) => return Tried::Failed(format!("{error:?}")),
@@ -223,7 +225,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// Leaves the letter to whoever comes next. If that cannot be stored, they wait for the lease to end.
     async fn put_back(&self, work: &Work) {
-        let claim = work.claim.on(Event::Doubted { not_before: Time::MAX });
+        let claim = work.claim.on(ClaimEvent::Doubted { not_before: Time::MAX });
         if let (Ok(claim), Some(id)) = (claim, self.next_id(self.store.now()).await) {
             let set = ChangeSet::new(SetId::from_i64(id)).replace(claim, work.claim.revision);
             let _ = self.commit(set).await;
@@ -232,7 +234,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     async fn decide_letter(&self, work: &mut Work, resolution: &Resolution) -> Result<Follow, Unresolved> {
         let step = flow::step(work.outbox.saga).ok_or(Unresolved::NoEvidence)?;
-        let undoing = work.outbox.saga.progress.way == Way::Back;
+        let undoing = work.outbox.saga.progress.way == Direction::Back;
         let verdict = match resolution {
             Resolution::Retry => return Ok(unpark(work, self.store.now())),
             // It is being undone already, and that goes on.
@@ -244,7 +246,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             Resolution::Adopt => {
                 let (found, asked_at) = self.found(work, step).await?;
                 let rules = self.gateway.rules(&work.outbox.provider).of(step);
-                let declined = matches!(found, Found::Payment(Outcome::Declined(_)));
+                let declined = matches!(found, LookupResult::Payment(ProviderOutcome::Declined(_)));
                 // What is to be undone was taken instead, or may yet be: there is nothing to take the provider's word for.
                 if declined && (undoing || decline_is_one_of_several(&work.outbox.history, &rules, asked_at))
                 {
@@ -254,24 +256,26 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             }
             Resolution::Fail { .. } => match self.found(work, step).await?.0 {
                 // On its way back, a refusal says that what was to be given up has been taken.
-                Found::Payment(Outcome::Declined(_)) if undoing => return Err(Unresolved::Executed),
-                Found::Payment(Outcome::Approved(_)) => return Err(Unresolved::Executed),
-                Found::Several => return Err(Unresolved::Several),
+                LookupResult::Payment(ProviderOutcome::Declined(_)) if undoing => {
+                    return Err(Unresolved::Executed);
+                }
+                LookupResult::Payment(ProviderOutcome::Approved(_)) => return Err(Unresolved::Executed),
+                LookupResult::Several => return Err(Unresolved::Several),
                 // A peer can always say, once it answers.
-                Found::Unclear(cause)
+                LookupResult::Unclear(cause)
                     if work.outbox.provider.peer().is_some() && cause != Cause::Unreadable =>
                 {
                     return Err(Unresolved::NoEvidence);
                 }
                 // The provider knows of nothing, or cannot say: then the human's word counts.
-                Found::Payment(_) | Found::Nothing | Found::Unclear(_) => given_up(work),
+                LookupResult::Payment(_) | LookupResult::Nothing | LookupResult::Unclear(_) => given_up(work),
             },
         };
         follow(work, &verdict, self.store.now()).ok_or(Unresolved::NoEvidence)
     }
 
     /// Asks the provider whether the step was done, and when that was asked.
-    async fn found(&self, work: &mut Work, step: Step) -> Result<(Found, Time), Unresolved> {
+    async fn found(&self, work: &mut Work, step: ProviderStep) -> Result<(LookupResult, Time), Unresolved> {
         // A human's word weighs more than silence, but not more than a question that nobody could put.
         if !self.gateway.serves(&work.outbox.provider) {
             return Err(Unresolved::NotSetUp);
@@ -285,18 +289,18 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     async fn held(&self, work: &mut Work) -> Result<Approval, Unresolved> {
         let saga = work.outbox.saga;
         let back = flow::give_up(saga).ok_or(Unresolved::NothingToUndo)?;
-        let (found, asked_at) = self.found(work, Step::Authorize).await?;
+        let (found, asked_at) = self.found(work, ProviderStep::Authorize).await?;
         match found {
-            Found::Payment(Outcome::Approved(held)) if held.stands == Stands::Held => {
+            LookupResult::Payment(ProviderOutcome::Approved(held)) if held.stands == Stands::Held => {
                 // A capture that was asked for since may be on its way, or done and not seen yet.
                 let rules = self.gateway.rules(&work.outbox.provider);
                 let is_quiet = asked_at >= quiescent_at(&rules, &work.outbox.history);
                 let alone = back.progress.step == saga.progress.step;
                 if alone || is_quiet { Ok(held) } else { Err(Unresolved::NoEvidence) }
             }
-            Found::Payment(_) | Found::Nothing => Err(Unresolved::NothingToUndo),
-            Found::Several => Err(Unresolved::Several),
-            Found::Unclear(_) => Err(Unresolved::NoEvidence),
+            LookupResult::Payment(_) | LookupResult::Nothing => Err(Unresolved::NothingToUndo),
+            LookupResult::Several => Err(Unresolved::Several),
+            LookupResult::Unclear(_) => Err(Unresolved::NoEvidence),
         }
     }
 
@@ -329,38 +333,46 @@ fn with_claim(set: ChangeSet, claim: &Arc<Claim>, expired: Option<&Claim>) -> Ch
 
 /// The provider's word, taken even if it differs from what we asked for: how much is what it says. Another currency or
 /// another payment is not ours to take, nor is another amount of a payout, whose own amount is reserved.
-fn adopted(work: &Work, step: Step, found: Found, payment: &str) -> Result<Verdict, Unresolved> {
+fn adopted(
+    work: &Work,
+    step: ProviderStep,
+    found: LookupResult,
+    payment: &str,
+) -> Result<AttemptVerdict, Unresolved> {
     match found {
-        Found::Payment(Outcome::Approved(approval)) => {
+        LookupResult::Payment(ProviderOutcome::Approved(approval)) => {
             let asked = work.subject.amount();
             let ours = approval.stands == step.leads_to()
-                && (step == Step::Void || approval.asset == Some(asked.asset()))
-                && (step != Step::Payout || approval.amount_minor == asked.minor())
+                && (step == ProviderStep::Void || approval.asset == Some(asked.asset()))
+                && (step != ProviderStep::Payout || approval.amount_minor == asked.minor())
                 && approval.payment.as_deref().is_none_or(|named| named == payment)
                 && approval.amount_minor > 0;
-            if ours { Ok(Verdict::Done(approval)) } else { Err(Unresolved::NoEvidence) }
+            if ours { Ok(AttemptVerdict::Done(approval)) } else { Err(Unresolved::NoEvidence) }
         }
-        Found::Payment(Outcome::Declined(decline)) => Ok(Verdict::Failed {
-            failure: Failure { code: step.declined(), decline_code: decline.decline_code },
+        LookupResult::Payment(ProviderOutcome::Declined(decline)) => Ok(AttemptVerdict::Failed {
+            failure: PaymentFailure { code: step.declined(), decline_code: decline.decline_code },
             reference: decline.reference,
         }),
-        Found::Several => Err(Unresolved::Several),
-        Found::Payment(
-            Outcome::Rejected(_) | Outcome::Busy { .. } | Outcome::NotSent | Outcome::Unknown(_),
+        LookupResult::Several => Err(Unresolved::Several),
+        LookupResult::Payment(
+            ProviderOutcome::Rejected(_)
+            | ProviderOutcome::Busy { .. }
+            | ProviderOutcome::NotSent
+            | ProviderOutcome::Unknown(_),
         )
-        | Found::Nothing
-        | Found::Unclear(_) => Err(Unresolved::NoEvidence),
+        | LookupResult::Nothing
+        | LookupResult::Unclear(_) => Err(Unresolved::NoEvidence),
     }
 }
 
 /// A human says that nothing happened. Where something was to be undone, that is that nothing is left to undo.
-fn given_up(work: &Work) -> Verdict {
+fn given_up(work: &Work) -> AttemptVerdict {
     match work.outbox.saga.progress.way {
-        Way::Forward => Verdict::Failed {
-            failure: Failure { code: FailureCode::MarkedFailed, decline_code: None },
+        Direction::Forward => AttemptVerdict::Failed {
+            failure: PaymentFailure { code: FailureCode::MarkedFailed, decline_code: None },
             reference: None,
         },
-        Way::Back => Verdict::Done(Approval {
+        Direction::Back => AttemptVerdict::Done(Approval {
             reference: work.subject.provider_reference().cloned().unwrap_or_default(),
             stands: Stands::Canceled,
             amount_minor: work.subject.amount().minor(),

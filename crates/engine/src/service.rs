@@ -1,18 +1,18 @@
 //! What the faces of the program (HTTP, command line, layer) may ask of the engine: an object-safe door.
 
-use counterfoil_core::audit::Record;
+use counterfoil_core::audit::AuditRecord;
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, Settled};
 use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::ledger::account::Account;
-use counterfoil_core::ledger::asset::Definition;
+use counterfoil_core::ledger::asset::AssetDefinition;
 use counterfoil_core::ledger::hold::Hold;
-use counterfoil_core::ledger::totals::{Entry, View};
+use counterfoil_core::ledger::totals::{AccountEntry, BalanceAmounts};
 use counterfoil_core::ledger::transaction::{Reversal, Transaction};
-use counterfoil_core::outbox::{Outbox, Park, Payment};
+use counterfoil_core::outbox::{Outbox, ParkReason, Payment};
 use counterfoil_core::payments::PaymentSubject;
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::CreateCharge;
-use counterfoil_core::payments::ledger::{Act, Item, Named};
+use counterfoil_core::payments::ledger::{AccountSelector, Item, LedgerCommand};
 use counterfoil_core::payments::operation::Operation;
 use counterfoil_core::payments::operation::launch::Operate;
 use counterfoil_core::payments::payout::Payout;
@@ -33,7 +33,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 /// A boxed answer to come.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type ServiceFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The engine's door.
 pub trait Service: Send + Sync + 'static {
@@ -47,16 +47,16 @@ pub trait Service: Send + Sync + 'static {
     fn references(&self) -> &References;
 
     /// Runs a creation to its answer. Dropping the future cancels the waiting, never the work.
-    fn submit(&self, command: CreateCharge) -> Answer<'_, Submitted>;
+    fn submit(&self, command: CreateCharge) -> ServiceFuture<'_, Submitted>;
 
     /// Runs a capture, a void or a refund to its answer. Dropping the future cancels the waiting, never the work.
-    fn operate(&self, command: Operate) -> Answer<'_, Submitted>;
+    fn operate(&self, command: Operate) -> ServiceFuture<'_, Submitted>;
 
     /// Runs a payout to its answer. Dropping the future cancels the waiting, never the work.
-    fn pay_out(&self, command: CreatePayout) -> Answer<'_, Submitted>;
+    fn pay_out(&self, command: CreatePayout) -> ServiceFuture<'_, Submitted>;
 
     /// One payout, if the tenant has it.
-    fn payout(&self, tenant: TenantId, id: PayoutId) -> Answer<'_, Result<Option<Payout>, ReadError>>;
+    fn payout(&self, tenant: TenantId, id: PayoutId) -> ServiceFuture<'_, Result<Option<Payout>, ReadError>>;
 
     /// A tenant's payouts, newest first, older than `before`.
     fn payouts(
@@ -64,10 +64,14 @@ pub trait Service: Send + Sync + 'static {
         tenant: TenantId,
         before: Option<PayoutId>,
         limit: usize,
-    ) -> Answer<'_, Result<Vec<Payout>, ReadError>>;
+    ) -> ServiceFuture<'_, Result<Vec<Payout>, ReadError>>;
 
     /// One refund, if the tenant has it.
-    fn refund(&self, tenant: TenantId, id: OperationId) -> Answer<'_, Result<Option<RefundView>, ReadError>>;
+    fn refund(
+        &self,
+        tenant: TenantId,
+        id: OperationId,
+    ) -> ServiceFuture<'_, Result<Option<RefundView>, ReadError>>;
 
     /// A tenant's refunds, newest first, older than `before`.
     fn refunds(
@@ -75,7 +79,7 @@ pub trait Service: Send + Sync + 'static {
         tenant: TenantId,
         before: Option<OperationId>,
         limit: usize,
-    ) -> Answer<'_, Result<Vec<RefundView>, ReadError>>;
+    ) -> ServiceFuture<'_, Result<Vec<RefundView>, ReadError>>;
 
     /// What of a tenant's needs a human, newest first, older than `before`.
     fn dead_letters(
@@ -83,24 +87,29 @@ pub trait Service: Send + Sync + 'static {
         tenant: TenantId,
         before: Option<SubjectId>,
         limit: usize,
-    ) -> Answer<'_, Result<Vec<DeadLetter>, ReadError>>;
+    ) -> ServiceFuture<'_, Result<Vec<DeadLetter>, ReadError>>;
 
     /// One dead letter, if the tenant has it.
     fn dead_letter(
         &self,
         tenant: TenantId,
         id: SubjectId,
-    ) -> Answer<'_, Result<Option<DeadLetter>, ReadError>>;
+    ) -> ServiceFuture<'_, Result<Option<DeadLetter>, ReadError>>;
 
     /// Settles a dead letter as a human decided.
-    fn resolve(&self, request: Request, id: SubjectId, resolution: Resolution) -> Answer<'_, Submitted>;
+    fn resolve(
+        &self,
+        request: Request,
+        id: SubjectId,
+        resolution: Resolution,
+    ) -> ServiceFuture<'_, Submitted>;
 
     /// Takes a hint that there may be news of a payment at its provider: what is in doubt about it is asked about now. Says
     /// how much work that was.
-    fn hint(&self, payment: Payment) -> Answer<'_, Result<usize, ReadError>>;
+    fn hint(&self, payment: Payment) -> ServiceFuture<'_, Result<usize, ReadError>>;
 
     /// One charge, if the tenant has it.
-    fn charge(&self, tenant: TenantId, id: ChargeId) -> Answer<'_, Result<Option<Charge>, ReadError>>;
+    fn charge(&self, tenant: TenantId, id: ChargeId) -> ServiceFuture<'_, Result<Option<Charge>, ReadError>>;
 
     /// A tenant's charges, newest first, older than `before`.
     fn charges(
@@ -108,16 +117,20 @@ pub trait Service: Send + Sync + 'static {
         tenant: TenantId,
         before: Option<ChargeId>,
         limit: usize,
-    ) -> Answer<'_, Result<Vec<Charge>, ReadError>>;
+    ) -> ServiceFuture<'_, Result<Vec<Charge>, ReadError>>;
 
     /// Runs a request about the ledger to its answer.
-    fn keep(&self, request: Request, act: Act) -> Answer<'_, Submitted>;
+    fn keep(&self, request: Request, act: LedgerCommand) -> ServiceFuture<'_, Submitted>;
 
     /// Runs many transactions under one key, each with its own result.
-    fn bulk(&self, request: Request, items: Vec<Item>) -> Answer<'_, Submitted>;
+    fn bulk(&self, request: Request, items: Vec<Item>) -> ServiceFuture<'_, Submitted>;
 
     /// One account, if the tenant has it.
-    fn account(&self, tenant: TenantId, named: Named) -> Answer<'_, Result<Option<Arc<Account>>, ReadError>>;
+    fn account(
+        &self,
+        tenant: TenantId,
+        named: AccountSelector,
+    ) -> ServiceFuture<'_, Result<Option<Arc<Account>>, ReadError>>;
 
     /// A tenant's accounts, newest first, older than `before`.
     fn accounts(
@@ -125,10 +138,11 @@ pub trait Service: Send + Sync + 'static {
         tenant: TenantId,
         before: Option<AccountId>,
         limit: usize,
-    ) -> Answer<'_, Result<Vec<Account>, ReadError>>;
+    ) -> ServiceFuture<'_, Result<Vec<Account>, ReadError>>;
 
     /// The balance of an account the caller has been given, up to a point.
-    fn balance(&self, account: Arc<Account>, upto: Upto) -> Answer<'_, Result<BalanceView, ReadError>>;
+    fn balance(&self, account: Arc<Account>, upto: Upto)
+    -> ServiceFuture<'_, Result<BalanceView, ReadError>>;
 
     /// Entries of an account the caller has been given, newest first, older than `before`. A place that is not there
     /// gives nothing.
@@ -138,21 +152,21 @@ pub trait Service: Send + Sync + 'static {
         account: AccountId,
         before: Option<(TransactionId, u16)>,
         limit: usize,
-    ) -> Answer<'_, Result<Vec<Entry>, ReadError>>;
+    ) -> ServiceFuture<'_, Result<Vec<AccountEntry>, ReadError>>;
 
     /// One transfer, if the tenant has it.
     fn transfer(
         &self,
         tenant: TenantId,
         id: TransactionId,
-    ) -> Answer<'_, Result<Option<TransferView>, ReadError>>;
+    ) -> ServiceFuture<'_, Result<Option<TransferView>, ReadError>>;
 
     /// One transaction, if the tenant has it, and what undid it.
     fn transaction(
         &self,
         tenant: TenantId,
         id: TransactionId,
-    ) -> Answer<'_, Result<Option<TransactionView>, ReadError>>;
+    ) -> ServiceFuture<'_, Result<Option<TransactionView>, ReadError>>;
 
     /// A tenant's transactions, newest first, older than `before`.
     fn transactions(
@@ -160,10 +174,10 @@ pub trait Service: Send + Sync + 'static {
         tenant: TenantId,
         before: Option<TransactionId>,
         limit: usize,
-    ) -> Answer<'_, Result<Vec<Transaction>, ReadError>>;
+    ) -> ServiceFuture<'_, Result<Vec<Transaction>, ReadError>>;
 
     /// A tenant's own assets, by code.
-    fn assets(&self, tenant: TenantId) -> Answer<'_, Result<Vec<Definition>, ReadError>>;
+    fn assets(&self, tenant: TenantId) -> ServiceFuture<'_, Result<Vec<AssetDefinition>, ReadError>>;
 
     /// The audited steps of something the tenant has, in order, after `after`. Nothing if it has no such thing.
     fn timeline(
@@ -172,31 +186,31 @@ pub trait Service: Send + Sync + 'static {
         subject: SubjectId,
         after: Option<Ulid>,
         limit: usize,
-    ) -> Answer<'_, Result<Option<Vec<Record>>, ReadError>>;
+    ) -> ServiceFuture<'_, Result<Option<Vec<AuditRecord>>, ReadError>>;
 
     /// The record of a key, and why it is parked if it is.
-    fn claim(&self, tenant: TenantId, id: ClaimId) -> Answer<'_, Result<Option<KeyView>, ReadError>>;
+    fn claim(&self, tenant: TenantId, id: ClaimId) -> ServiceFuture<'_, Result<Option<KeyView>, ReadError>>;
 
     /// Who holds the API key of that digest. Revocation is seen within half a second.
-    fn principal(&self, key: Digest) -> Answer<'_, Result<Option<Arc<Principal>>, ReadError>>;
+    fn principal(&self, key: Digest) -> ServiceFuture<'_, Result<Option<Arc<Principal>>, ReadError>>;
 
     /// Counts of the work at hand.
-    fn tally(&self) -> Answer<'_, Result<Tally, ReadError>>;
+    fn tally(&self) -> ServiceFuture<'_, Result<Tally, ReadError>>;
 
     /// Whether new requests should be sent here: the store answers and the server is not draining.
-    fn ready(&self) -> Answer<'_, Result<(), String>>;
+    fn ready(&self) -> ServiceFuture<'_, Result<(), String>>;
 
     /// Makes a tenant with its first API key.
-    fn create_tenant(&self, tenant: NewTenant) -> Answer<'_, Result<Tenant, AdminError>>;
+    fn create_tenant(&self, tenant: NewTenant) -> ServiceFuture<'_, Result<Tenant, AdminError>>;
 
     /// Adds an API key to a tenant.
-    fn create_key(&self, key: NewKey) -> Answer<'_, Result<ApiKey, AdminError>>;
+    fn create_key(&self, key: NewKey) -> ServiceFuture<'_, Result<ApiKey, AdminError>>;
 
     /// Revokes an API key by its id.
-    fn revoke_key(&self, id: String) -> Answer<'_, Result<ApiKey, AdminError>>;
+    fn revoke_key(&self, id: String) -> ServiceFuture<'_, Result<ApiKey, AdminError>>;
 
     /// All tenants with their keys, by name.
-    fn tenants(&self) -> Answer<'_, Result<Vec<TenantView>, ReadError>>;
+    fn tenants(&self) -> ServiceFuture<'_, Result<Vec<TenantView>, ReadError>>;
 }
 
 /// The record of a key, what it made, and why its work is parked if it is.
@@ -207,7 +221,7 @@ pub struct KeyView {
     /// The payment it made or was about.
     pub payment: Option<Payment>,
     /// Why its work is parked.
-    pub parked: Option<Park>,
+    pub parked: Option<ParkReason>,
 }
 
 /// A refund and the charge it gives back.
@@ -283,7 +297,7 @@ pub enum TransferView {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BalanceView {
     /// The balance.
-    pub view: View,
+    pub view: BalanceAmounts,
     /// The last commit with an entry of the account that is included; the start if there is none.
     pub position: Position,
 }

@@ -2,11 +2,11 @@
 
 mod support;
 
-use counterfoil_core::idempotency::claim::State;
-use counterfoil_core::payments::provider::{Cause, Found, Outcome};
+use counterfoil_core::idempotency::claim::ClaimState;
+use counterfoil_core::payments::provider::{Cause, LookupResult, ProviderOutcome};
 use counterfoil_core::types::time::Span;
 use counterfoil_engine::service::Submitted;
-use counterfoil_store::memory::Fault;
+use counterfoil_store::memory::MemoryFault;
 use counterfoil_store::{Scan, Store};
 use std::time::Duration;
 use support::*;
@@ -15,7 +15,7 @@ use support::*;
 async fn an_unknown_outcome_is_pending_and_resolved_under_the_same_key() {
     for cause in [Cause::Timeout, Cause::Cut, Cause::ServerError, Cause::InProgress, Cause::Unreadable] {
         let (store, provider) =
-            (SharedStore::new(), Provider::new(&[Script::Answer(Outcome::Unknown(cause))]));
+            (SharedStore::new(), Provider::new(&[Script::Answer(ProviderOutcome::Unknown(cause))]));
         let engine = engine(&store, &provider).await;
         assert!(matches!(charge(&engine, "k", 1250).await, Submitted::Pending { .. }), "{cause:?}");
         let (status, _, replayed) = answer(&charge(&engine, "k", 1250).await);
@@ -35,14 +35,14 @@ async fn what_may_have_charged_never_fails_by_counting() {
     assert!(matches!(charge(&engine, "k", 1250).await, Submitted::Pending { .. }));
     seconds(300).await;
     assert!(provider.keys().len() > 5, "attempts_max is 3 and does not apply");
-    assert!(matches!(claim(&store, "k").await.state, State::Uncertain(_)));
+    assert!(matches!(claim(&store, "k").await.state, ClaimState::Uncertain(_)));
     seconds(3_600).await;
     assert_eq!(answer(&charge(&engine, "k", 1250).await).0, 201);
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_certainly_did_not_charge_fails_after_its_attempts() {
-    for outcome in [Outcome::NotSent, Outcome::Busy { retry_after: None }] {
+    for outcome in [ProviderOutcome::NotSent, ProviderOutcome::Busy { retry_after: None }] {
         let (store, provider) = (SharedStore::new(), Provider::new(&vec![Script::Answer(outcome); 3]));
         let engine = engine(&store, &provider).await;
         assert!(matches!(charge(&engine, "k", 1250).await, Submitted::Pending { .. }));
@@ -84,7 +84,7 @@ async fn a_stored_answer_is_given_although_nothing_can_be_committed() {
     let first = answer(&charge(&engine(&store, &provider).await, "k", 1250).await);
     // It remembers nothing.
     let engine = engine(&store, &provider).await;
-    store.0.fail_next(&[Fault::Throttle; 1_000]);
+    store.0.fail_next(&[MemoryFault::Throttle; 1_000]);
     let (status, body, replayed) = answer(&charge(&engine, "k", 1250).await);
     assert_eq!((status, &body, replayed), (201, &first.1, true));
     assert_eq!(charge(&engine, "k", 1300).await, Submitted::Mismatch);
@@ -96,12 +96,12 @@ async fn a_stored_answer_is_given_although_nothing_can_be_committed() {
 async fn a_commit_in_doubt_is_resolved_by_its_own_id() {
     // The claim's commit, then the answer's: each lost before or after it was written.
     for faults in [
-        vec![Fault::DoubtAfter],
-        vec![Fault::DoubtBefore],
-        vec![Fault::Pass, Fault::DoubtAfter],
-        vec![Fault::Pass, Fault::DoubtBefore],
-        vec![Fault::Conflict, Fault::Pass, Fault::Conflict],
-        vec![Fault::Throttle, Fault::Pass, Fault::Throttle, Fault::DoubtBefore],
+        vec![MemoryFault::DoubtAfter],
+        vec![MemoryFault::DoubtBefore],
+        vec![MemoryFault::Pass, MemoryFault::DoubtAfter],
+        vec![MemoryFault::Pass, MemoryFault::DoubtBefore],
+        vec![MemoryFault::Conflict, MemoryFault::Pass, MemoryFault::Conflict],
+        vec![MemoryFault::Throttle, MemoryFault::Pass, MemoryFault::Throttle, MemoryFault::DoubtBefore],
     ] {
         let (store, provider) = (charted().await, Provider::default());
         let engine = engine(&store, &provider).await;
@@ -205,12 +205,12 @@ async fn heartbeats_keep_a_long_call_from_being_taken_over() {
 
 #[tokio::test(start_paused = true)]
 async fn stored_errors_are_resolved_by_asking() {
-    let script = vec![Script::Answer(Outcome::Unknown(Cause::ServerError)); 30];
+    let script = vec![Script::Answer(ProviderOutcome::Unknown(Cause::ServerError)); 30];
     let (store, provider) = (SharedStore::new(), Provider::new(&script));
     let engine = engine(&store, &provider).await;
     let reference = pending(&engine, "k").await;
-    let provider =
-        provider.finds(&[Found::Unclear(Cause::Timeout), Found::Payment(approval(1250, &reference))]);
+    let provider = provider
+        .finds(&[LookupResult::Unclear(Cause::Timeout), LookupResult::Payment(approval(1250, &reference))]);
     seconds(600).await;
     assert_eq!(answer(&charge(&engine, "k", 1250).await).0, 201);
     assert_eq!(provider.lookups(), 2);
@@ -219,11 +219,11 @@ async fn stored_errors_are_resolved_by_asking() {
 
 #[tokio::test(start_paused = true)]
 async fn answers_that_say_nothing_are_resolved_by_asking() {
-    let script = vec![Script::Answer(Outcome::Unknown(Cause::Unreadable)); 30];
+    let script = vec![Script::Answer(ProviderOutcome::Unknown(Cause::Unreadable)); 30];
     let (store, provider) = (SharedStore::new(), Provider::new(&script));
     let engine = engine(&store, &provider).await;
     let reference = pending(&engine, "k").await;
-    let provider = provider.finds(&[Found::Payment(approval(1250, &reference))]);
+    let provider = provider.finds(&[LookupResult::Payment(approval(1250, &reference))]);
     seconds(600).await;
     assert_eq!(answer(&charge(&engine, "k", 1250).await).0, 201);
     assert_eq!(provider.lookups(), 1);
@@ -255,7 +255,7 @@ async fn an_open_breaker_holds_calls_back_without_counting_them() {
     let mut policy = policy();
     policy.breaker.failures = 1;
     policy.breaker.open = counterfoil_core::types::time::Span::from_ms(60_000);
-    let (store, provider) = (SharedStore::new(), Provider::new(&[Script::Answer(Outcome::NotSent)]));
+    let (store, provider) = (SharedStore::new(), Provider::new(&[Script::Answer(ProviderOutcome::NotSent)]));
     let engine = engine_with(&store, &provider, policy).await;
     assert!(matches!(charge(&engine, "a", 1250).await, Submitted::Pending { .. }));
     assert!(matches!(charge(&engine, "b", 1250).await, Submitted::Pending { .. }));
@@ -335,7 +335,7 @@ async fn a_known_outcome_outlives_a_long_absence_of_the_store() {
 async fn a_claim_nobody_can_be_sure_of_is_pending_not_refused() {
     let (store, provider) = (charted().await, Provider::default());
     let engine = engine(&store, &provider).await;
-    store.0.fail_next(&[Fault::DoubtAfter]);
+    store.0.fail_next(&[MemoryFault::DoubtAfter]);
     store.0.hide_sets(true);
     let told = charge(&engine, "k", 1250).await;
     assert!(matches!(told, Submitted::Pending { .. }), "{told:?}");
@@ -355,9 +355,9 @@ async fn a_doubtful_claim_on_a_key_with_an_answer_gets_that_answer() {
     // Another process, which does not have the answer in its memory.
     let second = engine(&store, &provider).await;
     store.0.hide_sets(true);
-    store.0.fail_next(&[Fault::DoubtBefore]);
+    store.0.fail_next(&[MemoryFault::DoubtBefore]);
     assert_eq!(answer(&charge(&second, "k", 1250).await).1, answer(&told).1);
-    store.0.fail_next(&[Fault::DoubtBefore]);
+    store.0.fail_next(&[MemoryFault::DoubtBefore]);
     assert_eq!(charge(&second, "k", 9999).await, Submitted::Mismatch);
     assert_eq!(provider.effects(), 1);
 }

@@ -1,14 +1,14 @@
 //! What a peer's answer means. A status or body that its contract does not foresee is unknown, never believed.
 
 use counterfoil_core::payments::provider::{
-    Approval, Cause, Decline, Fault, Found, Outcome, Rejection, Stands,
+    Approval, Cause, Decline, LookupResult, ProviderFault, ProviderOutcome, Rejection, Stands,
 };
 use counterfoil_core::types::asset::Asset;
 use counterfoil_gateway::port::is_storable;
-use counterfoil_transport::Answer;
+use counterfoil_transport::HttpAnswer;
 use serde::Deserialize;
 
-const UNREADABLE: Outcome = Outcome::Unknown(Cause::Unreadable);
+const UNREADABLE: ProviderOutcome = ProviderOutcome::Unknown(Cause::Unreadable);
 
 /// A transfer, as far as an outcome needs it.
 #[derive(Deserialize)]
@@ -59,45 +59,45 @@ pub(crate) enum Record {
 }
 
 /// The outcome of a call for a transfer from `ours` to `destination`.
-pub(crate) fn outcome(answer: &Answer, ours: &str, destination: &str) -> Outcome {
+pub(crate) fn outcome(answer: &HttpAnswer, ours: &str, destination: &str) -> ProviderOutcome {
     let error = || read::<Problem>(&answer.body).map(|problem| problem.error);
     match answer.status.as_u16() {
         200..=299 => done(answer, ours, Some(destination)),
         // Only these two are kept under the key. Another 400 leaves it free, and speaks for this call alone.
         400 => match error() {
             Some(error) if error == "insufficient_funds" || error == "cap_exceeded" => refused(&error),
-            error => rejected(error, Fault::Request),
+            error => rejected(error, ProviderFault::Request),
         },
-        404 => rejected(error(), Fault::Request),
-        401 | 403 => rejected(error(), Fault::Credentials),
-        409 => Outcome::Unknown(Cause::InProgress),
-        429 => Outcome::Busy { retry_after: answer.pause() },
+        404 => rejected(error(), ProviderFault::Request),
+        401 | 403 => rejected(error(), ProviderFault::Credentials),
+        409 => ProviderOutcome::Unknown(Cause::InProgress),
+        429 => ProviderOutcome::Busy { retry_after: answer.pause() },
         503 => match error().as_deref() {
             // It took nothing on.
-            Some("shutting_down") => Outcome::Busy { retry_after: answer.pause() },
+            Some("shutting_down") => ProviderOutcome::Busy { retry_after: answer.pause() },
             // Its commit may be in doubt; the key will say once its store is back, and no error is kept under it.
-            Some("store_unavailable" | "outcome_pending") => Outcome::Unknown(Cause::InProgress),
-            Some(_) | None => Outcome::Unknown(Cause::ServerError),
+            Some("store_unavailable" | "outcome_pending") => ProviderOutcome::Unknown(Cause::InProgress),
+            Some(_) | None => ProviderOutcome::Unknown(Cause::ServerError),
         },
-        500..=599 => Outcome::Unknown(Cause::ServerError),
+        500..=599 => ProviderOutcome::Unknown(Cause::ServerError),
         // Among them a key that was used for something else, and one whose answer is no longer kept.
         _ => UNREADABLE,
     }
 }
 
 /// What a transfer that was looked up says.
-pub(crate) fn found(answer: &Answer, ours: &str) -> Found {
+pub(crate) fn found(answer: &HttpAnswer, ours: &str) -> LookupResult {
     match answer.status.as_u16() {
         200..=299 => match done(answer, ours, None) {
-            approved @ Outcome::Approved(_) => Found::Payment(approved),
-            _ => Found::Unclear(Cause::Unreadable),
+            approved @ ProviderOutcome::Approved(_) => LookupResult::Payment(approved),
+            _ => LookupResult::Unclear(Cause::Unreadable),
         },
-        status => Found::Unclear(unclear(status)),
+        status => LookupResult::Unclear(unclear(status)),
     }
 }
 
 /// What the record of a key says.
-pub(crate) fn record(answer: &Answer) -> Record {
+pub(crate) fn record(answer: &HttpAnswer) -> Record {
     let status = answer.status.as_u16();
     if status != 200 {
         return Record::Unclear(unclear(status));
@@ -119,8 +119,8 @@ pub(crate) fn record(answer: &Answer) -> Record {
 }
 
 /// A refusal that is the key's answer for good.
-pub(crate) fn refused(error: &str) -> Outcome {
-    Outcome::Declined(Decline {
+pub(crate) fn refused(error: &str) -> ProviderOutcome {
+    ProviderOutcome::Declined(Decline {
         code: error.to_owned(),
         decline_code: Some(error.to_owned()),
         reference: None,
@@ -135,13 +135,13 @@ const fn unclear(status: u16) -> Cause {
     }
 }
 
-fn rejected(error: Option<String>, fault: Fault) -> Outcome {
+fn rejected(error: Option<String>, fault: ProviderFault) -> ProviderOutcome {
     let code = error.filter(|code| is_storable(code)).unwrap_or_else(|| "unnamed".to_owned());
-    Outcome::Rejected(Rejection { fault, code })
+    ProviderOutcome::Rejected(Rejection { fault, code })
 }
 
 /// A transfer that is there. Amount, currency and payment are compared by the core.
-fn done(answer: &Answer, ours: &str, destination: Option<&str>) -> Outcome {
+fn done(answer: &HttpAnswer, ours: &str, destination: Option<&str>) -> ProviderOutcome {
     let Some(transfer) = read::<Transfer>(&answer.body) else { return UNREADABLE };
     if transfer.status != "posted" || !is_storable(&transfer.id) {
         return UNREADABLE;
@@ -153,7 +153,7 @@ fn done(answer: &Answer, ours: &str, destination: Option<&str>) -> Outcome {
     let between_ours = transfer.from == ours && reached;
     // One between other accounts is not our payment, whatever is written on it.
     let payment = transfer.metadata.counterfoil_payment.filter(|_| between_ours).unwrap_or_default();
-    Outcome::Approved(Approval {
+    ProviderOutcome::Approved(Approval {
         reference: transfer.id,
         stands: Stands::PaidOut,
         amount_minor: moved,

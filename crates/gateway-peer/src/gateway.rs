@@ -3,12 +3,12 @@
 use crate::answer::{self, Record};
 use crate::settings::{Settings, SettingsError, address};
 use counterfoil_core::outbox::ProviderBinding;
-use counterfoil_core::payments::provider::{Cause, Found, Outcome, Rules, Step};
+use counterfoil_core::payments::provider::{Cause, LookupResult, ProviderOutcome, ProviderStep, Rules};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::profile::PEER;
-use counterfoil_gateway::{Call, Gateway, Lookup};
-use counterfoil_transport::{Answer, Deadline, Failure, Letter, Transport, at};
+use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup};
+use counterfoil_transport::{Deadline, HttpAnswer, Letter, Transport, TransportFailure, at};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Method, Request, StatusCode, Uri};
 use serde::Serialize;
@@ -73,9 +73,9 @@ impl PeerGateway {
     }
 
     /// What to send; nothing if the payment is not this peer's, or nothing a peer could do.
-    fn letter(&self, call: &Call) -> Option<(String, HeaderValue)> {
+    fn letter(&self, call: &ProviderCall) -> Option<(String, HeaderValue)> {
         let destination = call.instrument.as_ref().map(Masked::reveal)?;
-        if call.binding != self.binding || call.step != Step::Payout {
+        if call.binding != self.binding || call.step != ProviderStep::Payout {
             return None;
         }
         let asset = call.amount.asset();
@@ -89,7 +89,7 @@ impl PeerGateway {
         Some((serde_json::to_string(&transfer).ok()?, HeaderValue::from_str(&call.key).ok()?))
     }
 
-    async fn send(&self, call: Call, deadline: Deadline) -> Outcome {
+    async fn send(&self, call: ProviderCall, deadline: Deadline) -> ProviderOutcome {
         let Some((body, key)) = self.letter(&call) else {
             tracing::error!(
                 payment = call.payment,
@@ -97,7 +97,7 @@ impl PeerGateway {
                 step = call.step.name(),
                 "the payment cannot be asked of this peer"
             );
-            return Outcome::NotSent;
+            return ProviderOutcome::NotSent;
         };
         let (letter, receipt) = Letter::new(body, deadline);
         let mut request = self.request(Method::POST, self.create.clone(), letter);
@@ -110,21 +110,21 @@ impl PeerGateway {
         }
     }
 
-    async fn get(&self, path: &str) -> Result<Answer, Cause> {
+    async fn get(&self, path: &str) -> Result<HttpAnswer, Cause> {
         let uri = at(&self.endpoint, path).ok_or(Cause::Unreadable)?;
         let (empty, _) = Letter::new("", self.transport.deadline());
-        self.transport.exchange(self.request(Method::GET, uri, empty)).await.map_err(Failure::cause)
+        self.transport.exchange(self.request(Method::GET, uri, empty)).await.map_err(TransportFailure::cause)
     }
 
     /// What became of a key, and then of the transfer it made.
-    async fn find(&self, key: &str) -> Result<Found, Cause> {
+    async fn find(&self, key: &str) -> Result<LookupResult, Cause> {
         let record = self.get(&format!("/v1/idempotency-keys/{key}")).await?;
         match answer::record(&record) {
             Record::Made(transfer) => {
                 let transfer = self.get(&format!("/v1/transfers/{transfer}")).await?;
                 Ok(answer::found(&transfer, &self.account))
             }
-            Record::Refused => Ok(Found::Payment(answer::refused("failed_terminal"))),
+            Record::Refused => Ok(LookupResult::Payment(answer::refused("failed_terminal"))),
             Record::Unclear(cause) => Err(cause),
         }
     }
@@ -148,19 +148,19 @@ impl Gateway for PeerGateway {
         }
     }
 
-    fn call(&self, call: Call) -> impl Future<Output = Outcome> + Send {
+    fn call(&self, call: ProviderCall) -> impl Future<Output = ProviderOutcome> + Send {
         // Outside the future: time runs from here, not from when somebody gets round to polling it.
         let deadline = self.transport.deadline();
         self.send(call, deadline)
     }
 
     /// Asks by the key. A key the peer does not know proves nothing: it may have been forgotten.
-    async fn lookup(&self, lookup: Lookup) -> Found {
+    async fn lookup(&self, lookup: ProviderLookup) -> LookupResult {
         let plain = !lookup.key.is_empty() && lookup.key.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        if lookup.binding != self.binding || lookup.step != Step::Payout || !plain {
-            return Found::Unclear(Cause::Unreadable);
+        if lookup.binding != self.binding || lookup.step != ProviderStep::Payout || !plain {
+            return LookupResult::Unclear(Cause::Unreadable);
         }
-        self.find(&lookup.key).await.unwrap_or_else(Found::Unclear)
+        self.find(&lookup.key).await.unwrap_or_else(LookupResult::Unclear)
     }
 }
 
@@ -181,7 +181,7 @@ mod tests {
     use counterfoil_core::types::asset::Asset;
     use counterfoil_core::types::money::Money;
     use counterfoil_core::types::peer::PeerName;
-    use counterfoil_transport::Limits;
+    use counterfoil_transport::TransportLimits;
     use std::time::Duration;
 
     fn gateway() -> PeerGateway {
@@ -189,15 +189,15 @@ mod tests {
             name: PeerName::parse("eu").unwrap(),
             url: Masked::new("counterfoil+http://sk_hidden@127.0.0.1:1/ac_ours".to_owned()),
             retention: Span::from_ms(1_000),
-            limits: Limits { timeout: Duration::from_millis(300), connections_max: 1 },
+            limits: TransportLimits { timeout: Duration::from_millis(300), connections_max: 1 },
         })
         .unwrap()
     }
 
-    fn call() -> Call {
-        Call {
+    fn call() -> ProviderCall {
+        ProviderCall {
             binding: gateway().binding(),
-            step: Step::Payout,
+            step: ProviderStep::Payout,
             key: "cf1".to_owned(),
             payment: "po_1".to_owned(),
             reference: None,
@@ -222,21 +222,27 @@ mod tests {
         let eu = gateway();
         let name = PeerName::parse("eu").unwrap();
         for odd in [
-            Call {
+            ProviderCall {
                 binding: ProviderBinding { profile: "stripe".into(), endpoint: "http://127.0.0.1:1".into() },
                 ..call()
             },
-            Call { binding: ProviderBinding::to_peer(&name, "http://127.0.0.1:1", "ac_other"), ..call() },
-            Call { binding: ProviderBinding::to_peer(&name, "http://127.0.0.1:2", "ac_ours"), ..call() },
-            Call { step: Step::Charge, ..call() },
-            Call { instrument: None, ..call() },
-            Call { key: "a\nb".to_owned(), ..call() },
+            ProviderCall {
+                binding: ProviderBinding::to_peer(&name, "http://127.0.0.1:1", "ac_other"),
+                ..call()
+            },
+            ProviderCall {
+                binding: ProviderBinding::to_peer(&name, "http://127.0.0.1:2", "ac_ours"),
+                ..call()
+            },
+            ProviderCall { step: ProviderStep::Charge, ..call() },
+            ProviderCall { instrument: None, ..call() },
+            ProviderCall { key: "a\nb".to_owned(), ..call() },
         ] {
             assert!(eu.letter(&odd).is_none(), "{odd:?}");
-            assert_eq!(eu.call(odd).await, Outcome::NotSent);
+            assert_eq!(eu.call(odd).await, ProviderOutcome::NotSent);
         }
         // Nobody listens there, so it never left either.
-        assert_eq!(eu.call(call()).await, Outcome::NotSent);
+        assert_eq!(eu.call(call()).await, ProviderOutcome::NotSent);
         assert!(eu.serves(&call().binding));
         assert!(!eu.serves(&ProviderBinding::to_peer(&name, "http://127.0.0.1:1", "ac_other")));
     }
@@ -249,20 +255,20 @@ mod tests {
 
     #[tokio::test]
     async fn only_payouts_to_this_peer_are_looked_up_and_by_a_key_that_cannot_lead_elsewhere() {
-        let Call { binding, step, key, payment, reference, amount, .. } = call();
-        let right = Lookup { binding, step, key, payment, reference, amount };
+        let ProviderCall { binding, step, key, payment, reference, amount, .. } = call();
+        let right = ProviderLookup { binding, step, key, payment, reference, amount };
         for odd in [
-            Lookup { key: "cf1/../x".to_owned(), ..right.clone() },
-            Lookup { key: String::new(), ..right.clone() },
-            Lookup { step: Step::Refund, ..right.clone() },
-            Lookup {
+            ProviderLookup { key: "cf1/../x".to_owned(), ..right.clone() },
+            ProviderLookup { key: String::new(), ..right.clone() },
+            ProviderLookup { step: ProviderStep::Refund, ..right.clone() },
+            ProviderLookup {
                 binding: ProviderBinding { profile: "stripe".into(), endpoint: "".into() },
                 ..right.clone()
             },
         ] {
-            assert_eq!(gateway().lookup(odd).await, Found::Unclear(Cause::Unreadable));
+            assert_eq!(gateway().lookup(odd).await, LookupResult::Unclear(Cause::Unreadable));
         }
-        assert_eq!(gateway().lookup(right).await, Found::Unclear(Cause::Cut), "nobody listens there");
+        assert_eq!(gateway().lookup(right).await, LookupResult::Unclear(Cause::Cut), "nobody listens there");
     }
 
     #[test]
@@ -270,7 +276,7 @@ mod tests {
         let rules = gateway().rules(&call().binding);
         assert_eq!(rules.dedup_window, Some(Span::from_ms(1_000)));
         assert_eq!(rules.send_within, Span::from_ms(300));
-        assert!(!rules.reexecutes_errors && !rules.of(Step::Payout).queryable);
+        assert!(!rules.reexecutes_errors && !rules.of(ProviderStep::Payout).queryable);
         assert!(!format!("{:?}", gateway()).contains("hidden"));
     }
 }

@@ -4,7 +4,7 @@
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::peer::PeerName;
 use counterfoil_core::types::time::Span;
-use counterfoil_transport::{Address, BadAddress, Limits, TransportConfigError};
+use counterfoil_transport::{Address, BadAddress, TransportConfigError, TransportLimits};
 
 /// What a connector is started with.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub struct Settings {
     /// How long the peer keeps its keys: its `idempotency.replay_window_ms`, or less.
     pub retention: Span,
     /// What the connector may take.
-    pub limits: Limits,
+    pub limits: TransportLimits,
 }
 
 /// Why a connector cannot be started.

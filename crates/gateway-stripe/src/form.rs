@@ -1,8 +1,8 @@
 //! What is sent: the path and the form of each step, and where a payment is looked up. The same call gives the same
 //! bytes.
 
-use counterfoil_core::payments::provider::Step;
-use counterfoil_gateway::Call;
+use counterfoil_core::payments::provider::ProviderStep;
+use counterfoil_gateway::ProviderCall;
 use std::fmt::Write;
 
 /// Where payments are created.
@@ -14,13 +14,13 @@ const SEARCH_PATH: &str = "/v1/payment_intents/search?query=metadata%5B%27counte
 const QUOTE: &str = "%27";
 
 /// Where a step is asked for; nothing if it is done to a payment whose reference is not known or cannot be in a path.
-pub(crate) fn path(call: &Call) -> Option<String> {
+pub(crate) fn path(call: &ProviderCall) -> Option<String> {
     match call.step {
-        Step::Charge | Step::Authorize => Some(INTENTS_PATH.to_owned()),
-        Step::Capture => Some([&intent(call.reference.as_deref())?, "/capture"].concat()),
-        Step::Void => Some([&intent(call.reference.as_deref())?, "/cancel"].concat()),
-        Step::Refund => plain(call.reference.as_deref()?).then(|| REFUNDS_PATH.to_owned()),
-        Step::Payout => Some(PAYOUTS_PATH.to_owned()),
+        ProviderStep::Charge | ProviderStep::Authorize => Some(INTENTS_PATH.to_owned()),
+        ProviderStep::Capture => Some([&intent(call.reference.as_deref())?, "/capture"].concat()),
+        ProviderStep::Void => Some([&intent(call.reference.as_deref())?, "/cancel"].concat()),
+        ProviderStep::Refund => plain(call.reference.as_deref()?).then(|| REFUNDS_PATH.to_owned()),
+        ProviderStep::Payout => Some(PAYOUTS_PATH.to_owned()),
     }
 }
 
@@ -37,36 +37,36 @@ pub(crate) fn payout(reference: Option<&str>) -> Option<String> {
 }
 
 /// The form of a step. None is empty: a request without a body could leave after its deadline.
-pub(crate) fn body(call: &Call) -> String {
+pub(crate) fn body(call: &ProviderCall) -> String {
     match call.step {
-        Step::Charge | Step::Authorize => create(call),
-        Step::Capture => format!("amount_to_capture={}", call.amount.minor()),
-        Step::Void => "cancellation_reason=requested_by_customer".to_owned(),
-        Step::Refund => {
+        ProviderStep::Charge | ProviderStep::Authorize => create(call),
+        ProviderStep::Capture => format!("amount_to_capture={}", call.amount.minor()),
+        ProviderStep::Void => "cancellation_reason=requested_by_customer".to_owned(),
+        ProviderStep::Refund => {
             let mut form = String::from("payment_intent=");
             push_encoded(&mut form, call.reference.as_deref().unwrap_or_default());
             let _ = write!(form, "&amount={}", call.amount.minor());
             form
         }
-        Step::Payout => pay_out(call),
+        ProviderStep::Payout => pay_out(call),
     }
 }
 
 /// The form of a new payment.
-fn create(call: &Call) -> String {
+fn create(call: &ProviderCall) -> String {
     let mut form = money(call);
     if let Some(method) = &call.instrument {
         form.push_str("&payment_method=");
         push_encoded(&mut form, method.reveal());
     }
     form.push_str("&confirm=true&capture_method=");
-    form.push_str(if call.step == Step::Charge { "automatic" } else { "manual" });
+    form.push_str(if call.step == ProviderStep::Charge { "automatic" } else { "manual" });
     push_ours(&mut form, call);
     form
 }
 
 /// The form of a payout.
-fn pay_out(call: &Call) -> String {
+fn pay_out(call: &ProviderCall) -> String {
     let mut form = money(call);
     if let Some(destination) = &call.instrument {
         form.push_str("&destination=");
@@ -76,7 +76,7 @@ fn pay_out(call: &Call) -> String {
     form
 }
 
-fn money(call: &Call) -> String {
+fn money(call: &ProviderCall) -> String {
     let mut form = String::with_capacity(256);
     form.push_str("amount=");
     // Writing to a string cannot fail.
@@ -87,7 +87,7 @@ fn money(call: &Call) -> String {
 }
 
 /// What is written on every payment: our reference of it, and the step.
-fn push_ours(form: &mut String, call: &Call) {
+fn push_ours(form: &mut String, call: &ProviderCall) {
     form.push_str("&metadata[counterfoil_payment]=");
     push_encoded(form, &call.payment);
     form.push_str("&metadata[counterfoil_step]=");
@@ -118,8 +118,8 @@ mod tests {
     use counterfoil_core::types::mask::Masked;
     use counterfoil_core::types::money::Money;
 
-    fn call(step: Step, payment_method: &str) -> Call {
-        Call {
+    fn call(step: ProviderStep, payment_method: &str) -> ProviderCall {
+        ProviderCall {
             binding: ProviderBinding { profile: "stripe".into(), endpoint: "http://127.0.0.1:1".into() },
             step,
             key: "cfkey".into(),
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_charge_is_captured_at_once() {
         assert_eq!(
-            body(&call(Step::Charge, "pm_card_visa")),
+            body(&call(ProviderStep::Charge, "pm_card_visa")),
             "amount=1250&currency=usd&payment_method=pm_card_visa&confirm=true&capture_method=automatic\
              &metadata[counterfoil_payment]=ch_1&metadata[counterfoil_step]=charge"
         );
@@ -141,21 +141,21 @@ mod tests {
 
     #[test]
     fn an_authorization_is_captured_later() {
-        let form = body(&call(Step::Authorize, "pm_card_visa"));
+        let form = body(&call(ProviderStep::Authorize, "pm_card_visa"));
         assert!(form.contains("&capture_method=manual&"), "{form}");
         assert!(form.ends_with("&metadata[counterfoil_step]=authorize"), "{form}");
     }
 
     #[test]
     fn a_payout_names_its_bank_account_only_if_it_is_told_one() {
-        let to = Call { payment: "po_1".into(), ..call(Step::Payout, "ba_1&amount=1") };
+        let to = ProviderCall { payment: "po_1".into(), ..call(ProviderStep::Payout, "ba_1&amount=1") };
         assert_eq!(path(&to).as_deref(), Some("/v1/payouts"));
         assert_eq!(
             body(&to),
             "amount=1250&currency=usd&destination=ba_1%26amount%3D1&metadata[counterfoil_payment]=po_1\
              &metadata[counterfoil_step]=payout"
         );
-        let plain = body(&Call { instrument: None, ..to });
+        let plain = body(&ProviderCall { instrument: None, ..to });
         assert!(!plain.contains("destination"), "{plain}");
         assert_eq!(payout(Some("po_9")).as_deref(), Some("/v1/payouts/po_9"));
         for odd in ["", "po_1/cancel", "po 1", "po?x=1"] {
@@ -165,31 +165,39 @@ mod tests {
 
     #[test]
     fn later_steps_name_the_payment_in_its_place() {
-        let step = |step| Call { reference: Some("pi_1".into()), ..call(step, "pm") };
+        let step = |step| ProviderCall { reference: Some("pi_1".into()), ..call(step, "pm") };
         for (asked, place, form) in [
-            (Step::Capture, "/v1/payment_intents/pi_1/capture", "amount_to_capture=1250"),
-            (Step::Void, "/v1/payment_intents/pi_1/cancel", "cancellation_reason=requested_by_customer"),
-            (Step::Refund, "/v1/refunds", "payment_intent=pi_1&amount=1250"),
+            (ProviderStep::Capture, "/v1/payment_intents/pi_1/capture", "amount_to_capture=1250"),
+            (
+                ProviderStep::Void,
+                "/v1/payment_intents/pi_1/cancel",
+                "cancellation_reason=requested_by_customer",
+            ),
+            (ProviderStep::Refund, "/v1/refunds", "payment_intent=pi_1&amount=1250"),
         ] {
             assert_eq!(path(&step(asked)).as_deref(), Some(place));
             assert_eq!(body(&step(asked)), form);
         }
-        assert_eq!(path(&call(Step::Charge, "pm")).as_deref(), Some(INTENTS_PATH));
+        assert_eq!(path(&call(ProviderStep::Charge, "pm")).as_deref(), Some(INTENTS_PATH));
     }
 
     #[test]
     fn a_reference_that_is_not_there_or_would_lead_elsewhere_gives_no_path() {
-        for asked in [Step::Capture, Step::Void, Step::Refund] {
+        for asked in [ProviderStep::Capture, ProviderStep::Void, ProviderStep::Refund] {
             assert_eq!(path(&call(asked, "pm")), None);
             for odd in ["", "pi_1/../..", "pi 1", "pi?x=1", "é"] {
-                assert_eq!(path(&Call { reference: Some(odd.into()), ..call(asked, "pm") }), None, "{odd}");
+                assert_eq!(
+                    path(&ProviderCall { reference: Some(odd.into()), ..call(asked, "pm") }),
+                    None,
+                    "{odd}"
+                );
             }
         }
     }
 
     #[test]
     fn a_token_cannot_add_fields() {
-        let form = body(&call(Step::Charge, "pm&amount=1 é"));
+        let form = body(&call(ProviderStep::Charge, "pm&amount=1 é"));
         let fields: Vec<_> = form_urlencoded::parse(form.as_bytes()).collect();
         assert_eq!(fields.len(), 7);
         assert_eq!(fields[2].1, "pm&amount=1 é");

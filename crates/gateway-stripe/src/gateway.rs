@@ -4,9 +4,9 @@ use crate::answer;
 use crate::form::{self, INTENTS_PATH};
 use crate::settings::{Bounds, Settings, SettingsError, address};
 use counterfoil_core::outbox::ProviderBinding;
-use counterfoil_core::payments::provider::{Cause, Found, Outcome, Rules, Step};
-use counterfoil_gateway::{Call, Gateway, Lookup, Profile};
-use counterfoil_transport::{Deadline, Letter, Limits, Transport, at};
+use counterfoil_core::payments::provider::{Cause, LookupResult, ProviderOutcome, ProviderStep, Rules};
+use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup, ProviderProfile};
+use counterfoil_transport::{Deadline, Letter, Transport, TransportLimits, at};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Method, Request, StatusCode, Uri};
 use std::fmt;
@@ -17,7 +17,7 @@ const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlen
 
 /// A provider that speaks Stripe's protocol.
 pub struct StripeGateway {
-    profile: &'static Profile,
+    profile: &'static ProviderProfile,
     bounds: Bounds,
     endpoint: String,
     create: Uri,
@@ -38,7 +38,11 @@ impl StripeGateway {
             bounds,
             create,
             authorization,
-            transport: Transport::new(Limits { timeout, connections_max }, address.is_https, is_worded)?,
+            transport: Transport::new(
+                TransportLimits { timeout, connections_max },
+                address.is_https,
+                is_worded,
+            )?,
             endpoint: address.endpoint,
         })
     }
@@ -52,24 +56,26 @@ impl StripeGateway {
     }
 
     /// Where a call goes: to the payment's own endpoint, which is usually ours. A peer's is none of ours.
-    fn place(&self, call: &Call) -> Option<Uri> {
+    fn place(&self, call: &ProviderCall) -> Option<Uri> {
         if !self.serves(&call.binding) {
             return None;
         }
-        if matches!(call.step, Step::Charge | Step::Authorize) && *call.binding.endpoint == *self.endpoint {
+        if matches!(call.step, ProviderStep::Charge | ProviderStep::Authorize)
+            && *call.binding.endpoint == *self.endpoint
+        {
             return Some(self.create.clone());
         }
         at(&call.binding.endpoint, &form::path(call)?)
     }
 
-    async fn send(&self, call: Call, deadline: Deadline) -> Outcome {
+    async fn send(&self, call: ProviderCall, deadline: Deadline) -> ProviderOutcome {
         let (Some(uri), Ok(key)) = (self.place(&call), HeaderValue::from_str(&call.key)) else {
             tracing::error!(
                 payment = call.payment,
                 endpoint = &*call.binding.endpoint,
                 "the payment's endpoint, reference or key cannot be put into a request"
             );
-            return Outcome::NotSent;
+            return ProviderOutcome::NotSent;
         };
         let (letter, receipt) = Letter::new(form::body(&call), deadline);
         let mut request = self.request(Method::POST, uri, letter);
@@ -89,7 +95,7 @@ impl Gateway for StripeGateway {
     }
 
     fn rules(&self, binding: &ProviderBinding) -> Rules {
-        let mut rules = Profile::rules_of(&binding.profile);
+        let mut rules = ProviderProfile::rules_of(&binding.profile);
         // What is known better is known of the provider that is set, not of one that old work is bound to.
         if *binding.profile == *self.profile.name {
             rules = self.bounds.of(rules);
@@ -98,21 +104,23 @@ impl Gateway for StripeGateway {
         Rules { send_within: self.transport.send_within(), ..rules }
     }
 
-    fn call(&self, call: Call) -> impl Future<Output = Outcome> + Send {
+    fn call(&self, call: ProviderCall) -> impl Future<Output = ProviderOutcome> + Send {
         // Outside the future: time runs from here, not from when somebody gets round to polling it.
         let deadline = self.transport.deadline();
         self.send(call, deadline)
     }
 
-    async fn lookup(&self, lookup: Lookup) -> Found {
+    async fn lookup(&self, lookup: ProviderLookup) -> LookupResult {
         let path = match lookup.step {
-            Step::Charge | Step::Authorize => form::search(&lookup.payment),
-            Step::Capture | Step::Void => form::intent(lookup.reference.as_deref()),
+            ProviderStep::Charge | ProviderStep::Authorize => form::search(&lookup.payment),
+            ProviderStep::Capture | ProviderStep::Void => form::intent(lookup.reference.as_deref()),
             // The protocol has no place where refunds could be looked up by what we know of them.
-            Step::Refund => return Found::Unclear(Cause::Unreadable),
+            ProviderStep::Refund => return LookupResult::Unclear(Cause::Unreadable),
             // Nor payouts, until the provider has named them.
-            Step::Payout if lookup.reference.is_none() => return Found::Unclear(Cause::Unreadable),
-            Step::Payout => form::payout(lookup.reference.as_deref()),
+            ProviderStep::Payout if lookup.reference.is_none() => {
+                return LookupResult::Unclear(Cause::Unreadable);
+            }
+            ProviderStep::Payout => form::payout(lookup.reference.as_deref()),
         };
         let path = path.filter(|_| self.serves(&lookup.binding));
         let Some(uri) = path.and_then(|path| at(&lookup.binding.endpoint, &path)) else {
@@ -121,12 +129,12 @@ impl Gateway for StripeGateway {
                 endpoint = &*lookup.binding.endpoint,
                 "the payment's endpoint or reference cannot be put into a search"
             );
-            return Found::Unclear(Cause::Unreadable);
+            return LookupResult::Unclear(Cause::Unreadable);
         };
         let (empty, _) = Letter::new("", self.transport.deadline());
         match self.transport.exchange(self.request(Method::GET, uri, empty)).await {
             Ok(answer) => answer::found(&answer, &lookup),
-            Err(failure) => Found::Unclear(failure.cause()),
+            Err(failure) => LookupResult::Unclear(failure.cause()),
         }
     }
 }

@@ -4,7 +4,7 @@
 use counterfoil_core::payments::provider::Rules;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Span;
-use counterfoil_gateway::Profile;
+use counterfoil_gateway::ProviderProfile;
 use counterfoil_transport::{Address, BadAddress, TransportConfigError};
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub struct Settings {
     /// `stripe+http://KEY@host:port` or `stripe+https://KEY@host[:port]`.
     pub url: Masked<String>,
     /// The contract of the provider behind the URL.
-    pub profile: &'static Profile,
+    pub profile: &'static ProviderProfile,
     /// What is known better.
     pub bounds: Bounds,
     /// How long one call may take: connecting, sending and reading the whole answer.

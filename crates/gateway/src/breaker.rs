@@ -1,12 +1,12 @@
 //! A circuit breaker: after enough failures in a row whoever is called is left alone for a while, then probed by one
 //! call at a time. Pure: time is an argument.
 
-use counterfoil_core::payments::provider::{Cause, Outcome};
+use counterfoil_core::payments::provider::{Cause, ProviderOutcome};
 use counterfoil_core::types::time::{Span, Time};
 
 /// When a breaker opens, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub struct BreakerPolicy {
     /// Failures in a row that open it.
     pub failures: u32,
     /// How long it stays open before a probe is let through.
@@ -16,13 +16,13 @@ pub struct Policy {
 /// The breaker of one provider, or of another server that calls must not wait for.
 #[derive(Clone, Copy, Debug)]
 pub struct Breaker {
-    policy: Policy,
-    state: State,
+    policy: BreakerPolicy,
+    state: BreakerState,
 }
 
 /// What the breaker does with calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum BreakerState {
     /// Lets them through.
     Closed {
         /// Failures in a row so far.
@@ -42,29 +42,31 @@ pub enum State {
 
 impl Breaker {
     /// A closed breaker.
-    pub const fn new(policy: Policy) -> Breaker {
-        Breaker { policy, state: State::Closed { failures: 0 } }
+    pub const fn new(policy: BreakerPolicy) -> Breaker {
+        Breaker { policy, state: BreakerState::Closed { failures: 0 } }
     }
 
     /// What it does with calls now.
-    pub const fn state(&self) -> State {
+    pub const fn state(&self) -> BreakerState {
         self.state
     }
 
     /// Whether a call may go now; if not, how long to wait.
     pub fn permit(&mut self, now: Time) -> Result<(), Span> {
         match self.state {
-            State::Closed { .. } => Ok(()),
-            State::Open { until } | State::Probing { until } if now < until => Err(until.since(now)),
-            State::Open { .. } | State::Probing { .. } => {
-                self.state = State::Probing { until: now.plus(self.policy.open) };
+            BreakerState::Closed { .. } => Ok(()),
+            BreakerState::Open { until } | BreakerState::Probing { until } if now < until => {
+                Err(until.since(now))
+            }
+            BreakerState::Open { .. } | BreakerState::Probing { .. } => {
+                self.state = BreakerState::Probing { until: now.plus(self.policy.open) };
                 Ok(())
             }
         }
     }
 
     /// Learns what came of a call to a provider.
-    pub fn learn(&mut self, outcome: &Outcome, now: Time) {
+    pub fn learn(&mut self, outcome: &ProviderOutcome, now: Time) {
         match Health::of(outcome) {
             Health::Well => self.worked(),
             Health::Unclear => {}
@@ -74,17 +76,19 @@ impl Breaker {
 
     /// Learns that a call was answered.
     pub const fn worked(&mut self) {
-        self.state = State::Closed { failures: 0 };
+        self.state = BreakerState::Closed { failures: 0 };
     }
 
     /// Learns that a call failed.
     pub fn failed(&mut self, now: Time) {
         self.state = match self.state {
-            State::Closed { failures } if failures.saturating_add(1) < self.policy.failures => {
-                State::Closed { failures: failures.saturating_add(1) }
+            BreakerState::Closed { failures } if failures.saturating_add(1) < self.policy.failures => {
+                BreakerState::Closed { failures: failures.saturating_add(1) }
             }
-            State::Closed { .. } | State::Probing { .. } => State::Open { until: now.plus(self.policy.open) },
-            open @ State::Open { .. } => open,
+            BreakerState::Closed { .. } | BreakerState::Probing { .. } => {
+                BreakerState::Open { until: now.plus(self.policy.open) }
+            }
+            open @ BreakerState::Open { .. } => open,
         };
     }
 }
@@ -99,17 +103,17 @@ pub(crate) enum Health {
 
 impl Health {
     /// A provider that answers is well, whatever it says about the card.
-    pub(crate) fn of(outcome: &Outcome) -> Health {
+    pub(crate) fn of(outcome: &ProviderOutcome) -> Health {
         match outcome {
-            Outcome::Approved(_)
-            | Outcome::Declined(_)
-            | Outcome::Rejected(_)
-            | Outcome::Unknown(Cause::InProgress) => Health::Well,
-            Outcome::Busy { .. } => Health::Unclear,
-            Outcome::NotSent
-            | Outcome::Unknown(Cause::Timeout | Cause::Cut | Cause::ServerError | Cause::Unreadable) => {
-                Health::Ill
-            }
+            ProviderOutcome::Approved(_)
+            | ProviderOutcome::Declined(_)
+            | ProviderOutcome::Rejected(_)
+            | ProviderOutcome::Unknown(Cause::InProgress) => Health::Well,
+            ProviderOutcome::Busy { .. } => Health::Unclear,
+            ProviderOutcome::NotSent
+            | ProviderOutcome::Unknown(
+                Cause::Timeout | Cause::Cut | Cause::ServerError | Cause::Unreadable,
+            ) => Health::Ill,
         }
     }
 }
@@ -118,16 +122,16 @@ impl Health {
 mod tests {
     use super::*;
 
-    const DOWN: Outcome = Outcome::NotSent;
-    const UP: Outcome = Outcome::Unknown(Cause::InProgress);
-    const BUSY: Outcome = Outcome::Busy { retry_after: None };
+    const DOWN: ProviderOutcome = ProviderOutcome::NotSent;
+    const UP: ProviderOutcome = ProviderOutcome::Unknown(Cause::InProgress);
+    const BUSY: ProviderOutcome = ProviderOutcome::Busy { retry_after: None };
 
     fn at(ms: i64) -> Time {
         Time::from_ms(ms)
     }
 
     fn breaker() -> Breaker {
-        Breaker::new(Policy { failures: 3, open: Span::from_ms(100) })
+        Breaker::new(BreakerPolicy { failures: 3, open: Span::from_ms(100) })
     }
 
     #[test]

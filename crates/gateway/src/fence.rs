@@ -14,18 +14,18 @@ use std::future::Future;
 use std::pin::Pin;
 
 /// An answer to come: yes, no, or nobody knows.
-pub type Asked<'a> = Pin<Box<dyn Future<Output = Result<bool, Failure>> + Send + 'a>>;
+pub type FenceFuture<'a> = Pin<Box<dyn Future<Output = Result<bool, FenceFailure>> + Send + 'a>>;
 
 /// A server that keeps fences. Every call ends within a bound of the adapter's own, far below a client's patience.
 pub trait Fence: Send + Sync + 'static {
     /// Takes the name for `ttl`, unless another token has it. Asking again with the same token is no conflict.
-    fn take<'a>(&'a self, name: &'a str, token: Token, ttl: Span) -> Asked<'a>;
+    fn take<'a>(&'a self, name: &'a str, token: Token, ttl: Span) -> FenceFuture<'a>;
 
     /// Lengthens the hold to `ttl` from now. No: the token does not have the name any more.
-    fn renew<'a>(&'a self, name: &'a str, token: Token, ttl: Span) -> Asked<'a>;
+    fn renew<'a>(&'a self, name: &'a str, token: Token, ttl: Span) -> FenceFuture<'a>;
 
     /// Gives the name back. No: the token did not have it, and nothing was changed.
-    fn release<'a>(&'a self, name: &'a str, token: Token) -> Asked<'a>;
+    fn release<'a>(&'a self, name: &'a str, token: Token) -> FenceFuture<'a>;
 }
 
 /// Tells one attempt from every other.
@@ -47,7 +47,7 @@ impl fmt::Display for Token {
 
 /// Why there is no answer. The text is for operators and holds no secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum FenceFailure {
     /// The server failed a moment ago and is left alone; it was not asked.
     Resting,
     /// No connection; it was not asked.
@@ -58,15 +58,15 @@ pub enum Failure {
     Refused(String),
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for FenceFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Resting => f.write_str("the server failed a moment ago and is left alone"),
-            Failure::Unreachable(why) => write!(f, "the server cannot be reached: {why}"),
-            Failure::Unheard(why) => write!(f, "the server did not answer: {why}"),
-            Failure::Refused(why) => write!(f, "the server refused: {why}"),
+            FenceFailure::Resting => f.write_str("the server failed a moment ago and is left alone"),
+            FenceFailure::Unreachable(why) => write!(f, "the server cannot be reached: {why}"),
+            FenceFailure::Unheard(why) => write!(f, "the server did not answer: {why}"),
+            FenceFailure::Refused(why) => write!(f, "the server refused: {why}"),
         }
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for FenceFailure {}

@@ -13,12 +13,12 @@ pub trait Inbox: Send + Sync + 'static {
     fn header(&self) -> &'static str;
 
     /// Checks that the provider signed exactly `body`, and lately; then reads it.
-    fn open(&self, signature: Option<&[u8]>, body: &[u8], now: Time) -> Result<Event, Unopened>;
+    fn open(&self, signature: Option<&[u8]>, body: &[u8], now: Time) -> Result<ProviderEvent, Unopened>;
 }
 
 /// What the provider says has happened. Nothing of it is believed: it only says where to look.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct ProviderEvent {
     /// What it says is our reference of a payment; nothing if it names none.
     pub payment: Option<String>,
 }

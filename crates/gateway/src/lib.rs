@@ -14,6 +14,6 @@ pub mod routes;
 
 pub use fence::Fence;
 pub use inbox::Inbox;
-pub use port::{Call, Gateway, Lookup};
-pub use profile::Profile;
+pub use port::{Gateway, ProviderCall, ProviderLookup};
+pub use profile::ProviderProfile;
 pub use routes::Routes;

@@ -3,7 +3,7 @@
 //! answers. Pure; whoever holds it counts what is under way.
 
 use crate::breaker::Health;
-use counterfoil_core::payments::provider::Outcome;
+use counterfoil_core::payments::provider::ProviderOutcome;
 
 /// How much recovery is allowed at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Pace {
     }
 
     /// Learns what came of a call to the provider, whoever made it. One that asks for a pause is slowed down for, too.
-    pub fn learn(&mut self, outcome: &Outcome) {
+    pub fn learn(&mut self, outcome: &ProviderOutcome) {
         self.allowed = match Health::of(outcome) {
             Health::Well => self.allowed.saturating_add(1).min(self.max),
             Health::Ill | Health::Unclear => (self.allowed / 2).max(1),
@@ -54,10 +54,10 @@ mod tests {
     use counterfoil_core::payments::provider::Cause;
     use proptest::prelude::*;
 
-    const DOWN: Outcome = Outcome::Unknown(Cause::ServerError);
-    const BUSY: Outcome = Outcome::Busy { retry_after: None };
+    const DOWN: ProviderOutcome = ProviderOutcome::Unknown(Cause::ServerError);
+    const BUSY: ProviderOutcome = ProviderOutcome::Busy { retry_after: None };
     /// A provider that answers is well, whatever it says.
-    const WELL: Outcome = Outcome::Unknown(Cause::InProgress);
+    const WELL: ProviderOutcome = ProviderOutcome::Unknown(Cause::InProgress);
 
     #[test]
     fn an_outage_leaves_one_at_a_time_and_every_answer_after_it_one_more() {

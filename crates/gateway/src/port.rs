@@ -1,7 +1,7 @@
 //! The port itself.
 
 use counterfoil_core::outbox::ProviderBinding;
-use counterfoil_core::payments::provider::{Found, Outcome, Rules, Step};
+use counterfoil_core::payments::provider::{LookupResult, ProviderOutcome, ProviderStep, Rules};
 use counterfoil_core::types::limits::PROVIDER_REFERENCE_BYTES_MAX;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
@@ -35,19 +35,19 @@ pub trait Gateway: Send + Sync + 'static {
 
     /// Executes one step of a payment, under its derived key. The request leaves within `send_within` of this being
     /// called, not of its future being polled, or it never leaves, even if the process sleeps in between.
-    fn call(&self, call: Call) -> impl Future<Output = Outcome> + Send;
+    fn call(&self, call: ProviderCall) -> impl Future<Output = ProviderOutcome> + Send;
 
     /// Asks what the provider knows of a payment.
-    fn lookup(&self, lookup: Lookup) -> impl Future<Output = Found> + Send;
+    fn lookup(&self, lookup: ProviderLookup) -> impl Future<Output = LookupResult> + Send;
 }
 
 /// One step of a payment.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct ProviderCall {
     /// Where the payment is bound to.
     pub binding: ProviderBinding,
     /// Which step.
-    pub step: Step,
+    pub step: ProviderStep,
     /// The derived idempotency key, the same on every attempt.
     pub key: String,
     /// Our public reference of the payment.
@@ -61,13 +61,13 @@ pub struct Call {
 }
 
 /// A question about a payment: was this step done? A payment that stands where it stood before the step is
-/// [`Found::Nothing`]; one on which the step can never be done any more is declined.
+/// [`LookupResult::Nothing`]; one on which the step can never be done any more is declined.
 #[derive(Clone, Debug)]
-pub struct Lookup {
+pub struct ProviderLookup {
     /// Where the payment is bound to.
     pub binding: ProviderBinding,
     /// Which step is asked about.
-    pub step: Step,
+    pub step: ProviderStep,
     /// The derived idempotency key that was last used for it.
     pub key: String,
     /// Our public reference of the payment.

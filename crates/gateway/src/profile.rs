@@ -8,7 +8,7 @@ use counterfoil_core::types::time::Span;
 
 /// A provider's contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Profile {
+pub struct ProviderProfile {
     /// The name in settings, audit records and answers.
     pub name: &'static str,
     /// The rules decisions are made by.
@@ -34,20 +34,20 @@ const BASE: Rules = Rules {
 };
 
 /// Every profile, one line a provider.
-pub const PROFILES: [Profile; 12] = [
+pub const PROFILES: [ProviderProfile; 12] = [
     // A provider that keeps every promise one could wish for.
-    Profile {
+    ProviderProfile {
         name: "ideal",
         rules: Rules { dedup_window: Some(Span::from_ms(365 * DAY)), query_lag: Span::ZERO, ..BASE },
     },
     // Stripe v1: at least 24 h, and a 500 is stored and replayed under its key. Its search is documented to be up to an
     // hour behind during outages, which is when it is asked.
-    Profile {
+    ProviderProfile {
         name: "stripe",
         rules: Rules { stores_errors: true, query_lag: Span::from_ms(HOUR), key_bytes_max: 255, ..BASE },
     },
     // Stripe v2: 30 days, failed work is attempted again.
-    Profile {
+    ProviderProfile {
         name: "stripe-v2",
         rules: Rules {
             dedup_window: Some(Span::from_ms(30 * DAY)),
@@ -58,32 +58,44 @@ pub const PROFILES: [Profile; 12] = [
         },
     },
     // Checkout.com: 24 h, but only 2xx answers are saved.
-    Profile { name: "checkout", rules: Rules { reexecutes_errors: true, ..BASE } },
+    ProviderProfile { name: "checkout", rules: Rules { reexecutes_errors: true, ..BASE } },
     // Adyen: 7 days or more, 64 characters, per regional endpoint.
-    Profile { name: "adyen", rules: Rules { dedup_window: Some(Span::from_ms(7 * DAY)), ..BASE } },
+    ProviderProfile { name: "adyen", rules: Rules { dedup_window: Some(Span::from_ms(7 * DAY)), ..BASE } },
     // PPRO: 24 h, 4xx are not stored.
-    Profile { name: "ppro", rules: Rules { reexecutes_errors: true, ..BASE } },
+    ProviderProfile { name: "ppro", rules: Rules { reexecutes_errors: true, ..BASE } },
     // PayPal: the window differs by API; the shortest is assumed.
-    Profile {
+    ProviderProfile {
         name: "paypal",
         rules: Rules { dedup_window: Some(Span::from_ms(3 * HOUR)), key_bytes_max: 38, ..BASE },
     },
     // Braintree's GraphQL API: 30 days, answers with the current state.
-    Profile { name: "braintree", rules: Rules { dedup_window: Some(Span::from_ms(30 * DAY)), ..BASE } },
+    ProviderProfile {
+        name: "braintree",
+        rules: Rules { dedup_window: Some(Span::from_ms(30 * DAY)), ..BASE },
+    },
     // Braintree's classic API: a 30-second heuristic is no deduplication.
-    Profile { name: "braintree-classic", rules: Rules { dedup_window: None, ..BASE } },
+    ProviderProfile { name: "braintree-classic", rules: Rules { dedup_window: None, ..BASE } },
     // FluidPay: 5 minutes.
-    Profile { name: "fluidpay", rules: Rules { dedup_window: Some(Span::from_ms(5 * MINUTE)), ..BASE } },
+    ProviderProfile {
+        name: "fluidpay",
+        rules: Rules { dedup_window: Some(Span::from_ms(5 * MINUTE)), ..BASE },
+    },
     // Qonto: 30 minutes.
-    Profile { name: "qonto", rules: Rules { dedup_window: Some(Span::from_ms(30 * MINUTE)), ..BASE } },
+    ProviderProfile {
+        name: "qonto",
+        rules: Rules { dedup_window: Some(Span::from_ms(30 * MINUTE)), ..BASE },
+    },
     // TrueLayer: its pages say 6 h and 30 days; the shorter is assumed.
-    Profile { name: "truelayer", rules: Rules { dedup_window: Some(Span::from_ms(6 * HOUR)), ..BASE } },
+    ProviderProfile {
+        name: "truelayer",
+        rules: Rules { dedup_window: Some(Span::from_ms(6 * HOUR)), ..BASE },
+    },
 ];
 
 /// A peer's contract: what Counterfoil promises of transfers. A key and what it did are committed together, so whatever
 /// happened under a key happened once, and is told again for as long as the key is kept: 24 h, unless its operator has set
 /// less. It is no provider, so it is not among the profiles.
-pub static PEER: Profile = Profile {
+pub static PEER: ProviderProfile = ProviderProfile {
     name: PEER_PROFILE,
     rules: Rules { query_lag: Span::ZERO, key_bytes_max: KEY_BYTES_MAX, ..BASE },
 };
@@ -101,22 +113,22 @@ const UNKNOWN_PROVIDER: Rules = Rules {
     key_bytes_max: 64,
 };
 
-impl Profile {
+impl ProviderProfile {
     /// The profile of that name.
-    pub fn named(name: &str) -> Option<&'static Profile> {
+    pub fn named(name: &str) -> Option<&'static ProviderProfile> {
         PROFILES.iter().chain([&PEER]).find(|profile| profile.name == name)
     }
 
     /// The rules of the profile of that name; the worst, if there is none.
     pub fn rules_of(name: &str) -> Rules {
-        Profile::named(name).map_or(UNKNOWN_PROVIDER, |profile| profile.rules)
+        ProviderProfile::named(name).map_or(UNKNOWN_PROVIDER, |profile| profile.rules)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use counterfoil_core::payments::provider::{Step, downstream_key};
+    use counterfoil_core::payments::provider::{ProviderStep, downstream_key};
     use counterfoil_core::types::digest::MacKey;
     use counterfoil_core::types::id::ChargeId;
     use std::collections::HashSet;
@@ -127,9 +139,14 @@ mod tests {
         for profile in PROFILES.iter().chain([&PEER]) {
             let mut keys = HashSet::new();
             for charge in 0..50 {
-                for step in
-                    [Step::Charge, Step::Authorize, Step::Capture, Step::Void, Step::Refund, Step::Payout]
-                {
+                for step in [
+                    ProviderStep::Charge,
+                    ProviderStep::Authorize,
+                    ProviderStep::Capture,
+                    ProviderStep::Void,
+                    ProviderStep::Refund,
+                    ProviderStep::Payout,
+                ] {
                     for generation in 1..4 {
                         let charge = ChargeId::from_i64(charge).into();
                         let key = downstream_key(&mac, charge, step, generation, &profile.rules);
@@ -148,8 +165,8 @@ mod tests {
     fn names_are_unique() {
         let names: HashSet<_> = PROFILES.iter().chain([&PEER]).map(|profile| profile.name).collect();
         assert_eq!(names.len(), PROFILES.len() + 1);
-        assert!(Profile::named("stripe").is_some() && Profile::named("nobody").is_none());
-        assert_eq!(Profile::named("counterfoil"), Some(&PEER));
-        assert_eq!(Profile::rules_of("nobody").dedup_window, None, "nothing is promised");
+        assert!(ProviderProfile::named("stripe").is_some() && ProviderProfile::named("nobody").is_none());
+        assert_eq!(ProviderProfile::named("counterfoil"), Some(&PEER));
+        assert_eq!(ProviderProfile::rules_of("nobody").dedup_window, None, "nothing is promised");
     }
 }

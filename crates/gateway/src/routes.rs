@@ -3,10 +3,10 @@
 //! A payment is bound to the provider or to one peer for life. What is bound to a peer that is not set up here, or is set up
 //! with another place or account, takes no way at all: the provider never sees it, and neither does another peer.
 
-use crate::port::{Call, Gateway, Lookup};
-use crate::profile::Profile;
+use crate::port::{Gateway, ProviderCall, ProviderLookup};
+use crate::profile::ProviderProfile;
 use counterfoil_core::outbox::ProviderBinding;
-use counterfoil_core::payments::provider::{Cause, Found, Outcome, Rules};
+use counterfoil_core::payments::provider::{Cause, LookupResult, ProviderOutcome, Rules};
 use counterfoil_core::types::peer::PeerName;
 use pin_project_lite::pin_project;
 use std::collections::BTreeMap;
@@ -38,14 +38,14 @@ pin_project! {
     }
 }
 
-impl<P: Future<Output = Outcome>, C: Future<Output = Outcome>> Future for Sending<P, C> {
-    type Output = Outcome;
+impl<P: Future<Output = ProviderOutcome>, C: Future<Output = ProviderOutcome>> Future for Sending<P, C> {
+    type Output = ProviderOutcome;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<ProviderOutcome> {
         match self.project() {
             Going::Provider { call } => call.poll(context),
             Going::Peer { call } => call.poll(context),
-            Going::Nowhere => Poll::Ready(Outcome::NotSent),
+            Going::Nowhere => Poll::Ready(ProviderOutcome::NotSent),
         }
     }
 }
@@ -87,11 +87,11 @@ impl<P: Gateway, C: Gateway> Gateway for Routes<P, C> {
         match self.way(binding) {
             Way::Provider(provider) => provider.rules(binding),
             Way::Peer(peer) => peer.rules(binding),
-            Way::Nowhere => Profile::rules_of(&binding.profile),
+            Way::Nowhere => ProviderProfile::rules_of(&binding.profile),
         }
     }
 
-    fn call(&self, call: Call) -> impl Future<Output = Outcome> + Send {
+    fn call(&self, call: ProviderCall) -> impl Future<Output = ProviderOutcome> + Send {
         // The connector's time runs from here, not from when somebody gets round to polling this.
         match self.way(&call.binding) {
             Way::Provider(provider) => Sending::Provider { call: provider.call(call) },
@@ -100,11 +100,11 @@ impl<P: Gateway, C: Gateway> Gateway for Routes<P, C> {
         }
     }
 
-    async fn lookup(&self, lookup: Lookup) -> Found {
+    async fn lookup(&self, lookup: ProviderLookup) -> LookupResult {
         match self.way(&lookup.binding) {
             Way::Provider(provider) => provider.lookup(lookup).await,
             Way::Peer(peer) => peer.lookup(lookup).await,
-            Way::Nowhere => Found::Unclear(Cause::Unreadable),
+            Way::Nowhere => LookupResult::Unclear(Cause::Unreadable),
         }
     }
 }
@@ -113,7 +113,7 @@ impl<P: Gateway, C: Gateway> Gateway for Routes<P, C> {
 mod tests {
     use super::*;
     use counterfoil_core::outbox::PEER_PROFILE;
-    use counterfoil_core::payments::provider::Step;
+    use counterfoil_core::payments::provider::ProviderStep;
     use counterfoil_core::types::asset::Asset;
     use counterfoil_core::types::money::Money;
     use std::future::ready;
@@ -142,17 +142,17 @@ mod tests {
         }
 
         fn rules(&self, binding: &ProviderBinding) -> Rules {
-            Profile::rules_of(&binding.profile)
+            ProviderProfile::rules_of(&binding.profile)
         }
 
-        fn call(&self, call: Call) -> impl Future<Output = Outcome> + Send {
+        fn call(&self, call: ProviderCall) -> impl Future<Output = ProviderOutcome> + Send {
             self.calls.lock().unwrap().push(call.binding);
-            ready(Outcome::Unknown(Cause::InProgress))
+            ready(ProviderOutcome::Unknown(Cause::InProgress))
         }
 
-        fn lookup(&self, lookup: Lookup) -> impl Future<Output = Found> + Send {
+        fn lookup(&self, lookup: ProviderLookup) -> impl Future<Output = LookupResult> + Send {
             self.calls.lock().unwrap().push(lookup.binding);
-            ready(Found::Nothing)
+            ready(LookupResult::Nothing)
         }
     }
 
@@ -164,10 +164,13 @@ mod tests {
         ProviderBinding { profile: "stripe".into(), endpoint: endpoint.into() }
     }
 
-    async fn goes(routes: &Routes<Counting, Counting>, binding: &ProviderBinding) -> (Outcome, Found) {
+    async fn goes(
+        routes: &Routes<Counting, Counting>,
+        binding: &ProviderBinding,
+    ) -> (ProviderOutcome, LookupResult) {
         let amount = Money::new(5, Asset::parse("USD").unwrap()).unwrap();
-        let (step, key, payment) = (Step::Payout, "k".to_owned(), "po_1".to_owned());
-        let call = Call {
+        let (step, key, payment) = (ProviderStep::Payout, "k".to_owned(), "po_1".to_owned());
+        let call = ProviderCall {
             binding: binding.clone(),
             step,
             key: key.clone(),
@@ -176,7 +179,7 @@ mod tests {
             amount,
             instrument: None,
         };
-        let lookup = Lookup { binding: binding.clone(), step, key, payment, reference: None, amount };
+        let lookup = ProviderLookup { binding: binding.clone(), step, key, payment, reference: None, amount };
         (routes.call(call).await, routes.lookup(lookup).await)
     }
 
@@ -202,7 +205,7 @@ mod tests {
             ProviderBinding { profile: PEER_PROFILE.into(), endpoint: "https://p".into() },
         ] {
             assert!(!routes.serves(&binding), "{binding:?}");
-            let nothing = (Outcome::NotSent, Found::Unclear(Cause::Unreadable));
+            let nothing = (ProviderOutcome::NotSent, LookupResult::Unclear(Cause::Unreadable));
             assert_eq!(goes(&routes, &binding).await, nothing, "{binding:?}");
         }
         assert!(all.iter().all(|connector| connector.seen().is_empty()));

@@ -5,20 +5,20 @@ use crate::provider::{Answer, Message, NextStep};
 use crate::state::{LEASE, NOW, State, Stored};
 use crate::worker::{AttemptResult, Held, Worker};
 use crate::{Bug, Protocol};
-use counterfoil_core::idempotency::claim::{
-    Claim, ClaimId, Event, LeasePolicy, Settled, State as ClaimState,
-};
+use counterfoil_core::idempotency::claim::{Claim, ClaimEvent, ClaimId, ClaimState, LeasePolicy, Settled};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
-use counterfoil_core::idempotency::reply::{Media, Reply};
+use counterfoil_core::idempotency::reply::{Reply, ReplyMedia};
 use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::idempotency::window::Windows;
 use counterfoil_core::outbox::{Outbox, ProviderBinding};
-use counterfoil_core::payments::attempt::judge::{Attempt, Verdict, judge_outcome, judge_query};
-use counterfoil_core::payments::attempt::next::{Next, next};
+use counterfoil_core::payments::attempt::judge::{Attempt, AttemptVerdict, judge_outcome, judge_query};
+use counterfoil_core::payments::attempt::next::{NextCall, next};
 use counterfoil_core::payments::attempt::resume::take_over;
-use counterfoil_core::payments::charge::create::{CreateCharge, Minted, Wanted, decide};
+use counterfoil_core::payments::charge::create::{ChargeIds, CreateCharge, NewCharge, decide};
 use counterfoil_core::payments::follow::{self, follow};
-use counterfoil_core::payments::provider::{Approval, Cause, Decline, Found, Outcome, Stands, Step};
+use counterfoil_core::payments::provider::{
+    Approval, Cause, Decline, LookupResult, ProviderOutcome, ProviderStep, Stands,
+};
 use counterfoil_core::payments::{Opening, Work};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
@@ -185,19 +185,19 @@ impl Protocol {
         let now = NOW;
         let rules = &self.profile.rules;
         let what = match self.bug {
-            Some(Bug::BlindRepetition) => Next::Call,
-            Some(Bug::HastyProof) if held.outbox.history.unknown => Next::Query,
+            Some(Bug::BlindRepetition) => NextCall::Call,
+            Some(Bug::HastyProof) if held.outbox.history.unknown => NextCall::Query,
             _ => next(rules, &held.outbox, held.claim.attempts, now),
         };
         let then = match what {
             // The last look before the request leaves.
-            Next::Call if held.claim.state.lease().is_none_or(|lease| lease.is_over(now)) => Worker::Idle,
-            Next::Call => {
+            NextCall::Call if held.claim.state.lease().is_none_or(|lease| lease.is_over(now)) => Worker::Idle,
+            NextCall::Call => {
                 let generation = held.outbox.history.generation;
                 state.wire.push(Message { key: held.key, generation, sent_at: now, worker: Some(worker) });
                 Worker::Waiting(held)
             }
-            Next::Query => {
+            NextCall::Query => {
                 let asked = NOW;
                 let result = match state.provider.effects(held.key) {
                     0 if state.provider.has_declined(held.key) => AttemptResult::FoundDeclined(asked),
@@ -207,13 +207,13 @@ impl Protocol {
                 };
                 Worker::Knowing(held, result)
             }
-            Next::Wait(until) => {
-                let verdict = Verdict::Doubt { not_before: until, history: held.outbox.history };
+            NextCall::Wait(until) => {
+                let verdict = AttemptVerdict::Doubt { not_before: until, history: held.outbox.history };
                 self.settle(state, &held, &verdict);
                 Worker::Idle
             }
-            Next::Park(reason) => {
-                self.settle(state, &held, &Verdict::Park { reason, reference: None });
+            NextCall::Park(reason) => {
+                self.settle(state, &held, &AttemptVerdict::Park { reason, reference: None });
                 Worker::Idle
             }
         };
@@ -242,7 +242,7 @@ impl Protocol {
 
     fn renew(&self, state: &mut State, worker: usize) -> Option<()> {
         let Worker::Waiting(held) = state.workers.get(worker)?.clone() else { return None };
-        let claim = held.claim.on(Event::Renewed { until: NOW.plus(LEASE) }).ok()?;
+        let claim = held.claim.on(ClaimEvent::Renewed { until: NOW.plus(LEASE) }).ok()?;
         let outbox = Outbox {
             due_at: claim.state.lease()?.until,
             revision: held.outbox.revision.saturating_add(1),
@@ -266,16 +266,17 @@ impl Protocol {
         let reference = REFERENCE;
         let rules = &self.profile.rules;
         let unknown_fails = self.bug == Some(Bug::UnknownIsFailure);
-        let approved = || Outcome::Approved(approval());
+        let approved = || ProviderOutcome::Approved(approval());
         let declined =
-            || Outcome::Declined(Decline { code: "no".into(), decline_code: None, reference: None });
-        let called = |outcome: &Outcome| judge_outcome(attempt(&held, reference, now), rules, outcome);
-        let asked = |found: &Found, at: Time| {
-            if self.bug == Some(Bug::HastyProof) && *found == Found::Nothing {
+            || ProviderOutcome::Declined(Decline { code: "no".into(), decline_code: None, reference: None });
+        let called =
+            |outcome: &ProviderOutcome| judge_outcome(attempt(&held, reference, now), rules, outcome);
+        let asked = |found: &LookupResult, at: Time| {
+            if self.bug == Some(Bug::HastyProof) && *found == LookupResult::Nothing {
                 let mut history = held.outbox.history;
                 history.generation = history.generation.saturating_add(1);
                 history.unknown = false;
-                return Verdict::Doubt { not_before: now, history };
+                return AttemptVerdict::Doubt { not_before: now, history };
             }
             judge_query(attempt(&held, reference, at), rules, found)
         };
@@ -285,12 +286,14 @@ impl Protocol {
             AttemptResult::Answered(Answer::ServerError) | AttemptResult::Silence if unknown_fails => {
                 called(&declined())
             }
-            AttemptResult::Answered(Answer::ServerError) => called(&Outcome::Unknown(Cause::ServerError)),
-            AttemptResult::Silence => called(&Outcome::Unknown(Cause::Timeout)),
-            AttemptResult::FoundApproved(at) => asked(&Found::Payment(approved()), at),
-            AttemptResult::FoundDeclined(at) => asked(&Found::Payment(declined()), at),
-            AttemptResult::FoundNothing(at) => asked(&Found::Nothing, at),
-            AttemptResult::FoundSeveral(at) => asked(&Found::Several, at),
+            AttemptResult::Answered(Answer::ServerError) => {
+                called(&ProviderOutcome::Unknown(Cause::ServerError))
+            }
+            AttemptResult::Silence => called(&ProviderOutcome::Unknown(Cause::Timeout)),
+            AttemptResult::FoundApproved(at) => asked(&LookupResult::Payment(approved()), at),
+            AttemptResult::FoundDeclined(at) => asked(&LookupResult::Payment(declined()), at),
+            AttemptResult::FoundNothing(at) => asked(&LookupResult::Nothing, at),
+            AttemptResult::FoundSeveral(at) => asked(&LookupResult::Several, at),
         };
         self.settle(state, &held, &verdict);
         place(state, worker, Worker::Idle);
@@ -298,30 +301,30 @@ impl Protocol {
     }
 
     /// Commits what follows from a verdict; a late writer changes nothing.
-    fn settle(&self, state: &mut State, held: &Held, verdict: &Verdict) {
+    fn settle(&self, state: &mut State, held: &Held, verdict: &AttemptVerdict) {
         let now = NOW;
         let made = opening(now).work;
         let work = Work { claim: held.claim.clone(), outbox: held.outbox.clone(), ..made };
         let Some(follows) = follow(&work, verdict, now) else { return };
         let (event, outbox) = match follows.next_step {
-            follow::NextStep::Completed => (Event::Completed(answer()), None),
-            follow::NextStep::Failed(_) => (Event::Failed(answer()), None),
+            follow::NextStep::Completed => (ClaimEvent::Completed(answer()), None),
+            follow::NextStep::Failed(_) => (ClaimEvent::Failed(answer()), None),
             // A charge is one step: nothing comes after it.
             follow::NextStep::Onward(_) => return,
             follow::NextStep::Retry { outbox, .. }
                 if matches!(held.claim.state, ClaimState::Uncertain(_)) =>
             {
-                (Event::Doubted { not_before: now }, Some((outbox, now)))
+                (ClaimEvent::Doubted { not_before: now }, Some((outbox, now)))
             }
             follow::NextStep::Retry { outbox, .. } => {
-                (Event::PutOff { not_before: now }, Some((outbox, now)))
+                (ClaimEvent::PutOff { not_before: now }, Some((outbox, now)))
             }
             follow::NextStep::Doubt { not_before, outbox } => {
                 let not_before = not_before.max(now);
-                (Event::Doubted { not_before }, Some((outbox, not_before)))
+                (ClaimEvent::Doubted { not_before }, Some((outbox, not_before)))
             }
             follow::NextStep::Parked(outbox) => {
-                (Event::Doubted { not_before: Time::MAX }, Some((outbox, Time::MAX)))
+                (ClaimEvent::Doubted { not_before: Time::MAX }, Some((outbox, Time::MAX)))
             }
         };
         let Ok(claim) = held.claim.on(event) else { return };
@@ -417,7 +420,7 @@ fn command() -> CreateCharge {
             fingerprint: Fingerprint::from_digest(Digest::of("model", &[])),
             id: Ulid::new(Time::EPOCH, 0),
         },
-        wanted: Wanted {
+        wanted: NewCharge {
             amount: amount(),
             payment_method: Masked::new("pm".into()),
             capture: true,
@@ -431,7 +434,7 @@ fn command() -> CreateCharge {
 
 #[expect(clippy::expect_used, reason = "a test of the flows says that each begins with a call")]
 fn opening(now: Time) -> Opening {
-    let minted = Minted {
+    let minted = ChargeIds {
         charge: CHARGE,
         hold: None,
         now,
@@ -454,7 +457,7 @@ fn approval() -> Approval {
 
 fn attempt<'a>(held: &'a Held, reference: &'a str, now: Time) -> Attempt<'a> {
     Attempt {
-        step: Step::Charge,
+        step: ProviderStep::Charge,
         amount_minor: amount().minor(),
         asset: amount().asset(),
         history: &held.outbox.history,
@@ -466,7 +469,7 @@ fn attempt<'a>(held: &'a Held, reference: &'a str, now: Time) -> Attempt<'a> {
 
 fn answer() -> Settled {
     Settled {
-        reply: Reply { status: 201, media: Media::Json, location: None, body: Vec::new().into() },
+        reply: Reply { status: 201, media: ReplyMedia::Json, location: None, body: Vec::new().into() },
         windows: Windows { replay_until: Time::MAX, tombstone_until: Time::MAX },
     }
 }

@@ -13,7 +13,7 @@ use crate::provider::Message;
 use crate::state::{LEASE, NOW, State, Stored, TICK};
 use crate::worker::{AttemptResult, Held, Worker};
 use crate::{Bug, Protocol};
-use counterfoil_core::idempotency::claim::{Claim, Hold, Lease, State as ClaimState};
+use counterfoil_core::idempotency::claim::{Claim, ClaimState, Custody, Lease};
 use counterfoil_core::outbox::{History, Outbox};
 use counterfoil_core::payments::provider::Rules;
 use counterfoil_core::types::time::{Span, Time};
@@ -251,12 +251,12 @@ impl Worker {
 
 fn claim_times(claim: &mut Claim, older: impl Fn(&mut Time)) {
     match &mut claim.state {
-        ClaimState::InFlight(lease) | ClaimState::Uncertain(Hold::Held(lease)) => {
+        ClaimState::InFlight(lease) | ClaimState::Uncertain(Custody::Held(lease)) => {
             older(&mut lease.until);
             older(&mut lease.ceiling);
             end(lease);
         }
-        ClaimState::FailedRetry { not_before } | ClaimState::Uncertain(Hold::Waiting { not_before }) => {
+        ClaimState::FailedRetry { not_before } | ClaimState::Uncertain(Custody::Waiting { not_before }) => {
             older(not_before);
             *not_before = (*not_before).max(NOW);
         }

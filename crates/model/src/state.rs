@@ -3,7 +3,7 @@
 use crate::Protocol;
 use crate::provider::{Message, Provider};
 use crate::worker::Worker;
-use counterfoil_core::idempotency::claim::{Claim, State as ClaimState};
+use counterfoil_core::idempotency::claim::{Claim, ClaimState};
 use counterfoil_core::outbox::Outbox;
 use counterfoil_core::types::time::{Span, Time};
 

@@ -1,8 +1,8 @@
 //! The sets a workload commits: everything about them follows from a number.
 
-use counterfoil_core::idempotency::claim::{Claim, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimState};
 use counterfoil_core::ledger::balance::Guarded;
-use counterfoil_core::payments::charge::{Charge, Status};
+use counterfoil_core::payments::charge::{Charge, ChargeStatus};
 use counterfoil_store::conformance::fixtures::ledger::{
     FLOOR, account, definition, hold, moving, name, posted, snapshot, transfer,
 };
@@ -45,9 +45,9 @@ pub fn open_again(number: i64) -> ChangeSet {
 
 /// The set that stores the answer and ends the charge.
 pub fn settle(number: i64, body: &[u8]) -> ChangeSet {
-    let answered = Claim { revision: 2, ..claim_in(number, State::Completed(settled(body, at(1_000)))) };
+    let answered = Claim { revision: 2, ..claim_in(number, ClaimState::Completed(settled(body, at(1_000)))) };
     let captured = Charge {
-        status: Status::Succeeded,
+        status: ChargeStatus::Succeeded,
         provider_reference: Some(format!("pi_{number}")),
         revision: 2,
         ..charge(number)
@@ -63,7 +63,7 @@ pub fn settle(number: i64, body: &[u8]) -> ChangeSet {
 /// The sweep that drops the answer and leaves the tombstone.
 pub fn expire(number: i64) -> ChangeSet {
     let windows = settled(b"", at(1_000)).windows;
-    let tombstone = State::Expired { tombstone_until: windows.tombstone_until };
+    let tombstone = ClaimState::Expired { tombstone_until: windows.tombstone_until };
     set(number * SETS + 4).replace(Claim { revision: 3, ..claim_in(number, tombstone) }, 2)
 }
 

@@ -1,7 +1,7 @@
 //! What a workload was told, and after which recorded operation.
 
 use counterfoil_core::types::id::SetId;
-use counterfoil_store::{ChangeSet, Receipt, RowKey};
+use counterfoil_store::{ChangeSet, CommitReceipt, RowKey};
 use std::collections::BTreeMap;
 
 /// A set that was answered as committed.
@@ -10,7 +10,7 @@ pub struct Acknowledged {
     /// Which set.
     pub set: SetId,
     /// The answer.
-    pub receipt: Receipt,
+    pub receipt: CommitReceipt,
     /// So many operations had been recorded when its group was durable, by the store's word.
     pub after: usize,
 }

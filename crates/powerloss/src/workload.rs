@@ -6,7 +6,7 @@ use crate::media::Recorded;
 use crate::record::Recorder;
 use crate::rows::{self, ACCOUNTS};
 use crate::story::{Acknowledged, Story};
-use counterfoil_store::{ChangeSet, CommitError, Position, Receipt, Store};
+use counterfoil_store::{ChangeSet, CommitError, CommitReceipt, Position, Store};
 use counterfoil_store_embedded::{
     EmbeddedStore, Fault, FaultPoint, LogBounds, Options, RedoBounds, SystemTime, TimeSource,
 };
@@ -76,7 +76,7 @@ struct Shared {
 #[derive(Default)]
 struct Told {
     sets: Vec<ChangeSet>,
-    receipts: Vec<(ChangeSet, Receipt)>,
+    receipts: Vec<(ChangeSet, CommitReceipt)>,
     found: Vec<Acknowledged>,
     denied: Vec<(ChangeSet, usize)>,
     doubtful: bool,

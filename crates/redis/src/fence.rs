@@ -6,7 +6,7 @@
 
 use crate::Redis;
 use counterfoil_core::types::time::Span;
-use counterfoil_gateway::fence::{Asked, Failure, Fence, Token};
+use counterfoil_gateway::fence::{Fence, FenceFailure, FenceFuture, Token};
 use redis::Cmd;
 
 /// Sets the token if there is none, and lengthens its own: a take whose answer was lost may be sent again.
@@ -19,15 +19,15 @@ const RELEASE: &str = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 en
      return redis.call('DEL', KEYS[1])";
 
 impl Fence for Redis {
-    fn take<'a>(&'a self, name: &'a str, token: Token, ttl: Span) -> Asked<'a> {
+    fn take<'a>(&'a self, name: &'a str, token: Token, ttl: Span) -> FenceFuture<'a> {
         Box::pin(self.run(TAKE, name, token, Some(ttl)))
     }
 
-    fn renew<'a>(&'a self, name: &'a str, token: Token, ttl: Span) -> Asked<'a> {
+    fn renew<'a>(&'a self, name: &'a str, token: Token, ttl: Span) -> FenceFuture<'a> {
         Box::pin(self.run(RENEW, name, token, Some(ttl)))
     }
 
-    fn release<'a>(&'a self, name: &'a str, token: Token) -> Asked<'a> {
+    fn release<'a>(&'a self, name: &'a str, token: Token) -> FenceFuture<'a> {
         Box::pin(self.run(RELEASE, name, token, None))
     }
 }
@@ -39,7 +39,7 @@ impl Redis {
         name: &str,
         token: Token,
         ttl: Option<Span>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, FenceFailure> {
         let mut command = Cmd::new();
         command.arg("EVAL").arg(script).arg(1).arg(format!("counterfoil:fence:{name}"));
         command.arg(token.to_string()).arg(ttl.map(Span::ms));

@@ -2,8 +2,8 @@
 
 use crate::target::Target;
 use counterfoil_core::types::time::{Span, Time};
-use counterfoil_gateway::breaker::{Breaker, Policy, State};
-use counterfoil_gateway::fence::Failure;
+use counterfoil_gateway::breaker::{Breaker, BreakerPolicy, BreakerState};
+use counterfoil_gateway::fence::FenceFailure;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, FromRedisValue, RedisError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 /// The first failure starts the rest; a second of it keeps the price of a server that hangs at one timeout a second.
-const REST: Policy = Policy { failures: 1, open: Span::from_ms(1_000) };
+const REST: BreakerPolicy = BreakerPolicy { failures: 1, open: Span::from_ms(1_000) };
 
 /// A connection that broke while nobody used it says nothing about the server: it is made anew once.
 const TRIES: usize = 2;
@@ -37,10 +37,10 @@ struct Line {
 enum Tried<T> {
     Answered(T),
     /// The server's own word that it cannot, about this name alone.
-    Declined(Failure),
-    Failed(Failure),
+    Declined(FenceFailure),
+    Failed(FenceFailure),
     /// The connection was broken before anything was heard on it.
-    Broken(Failure),
+    Broken(FenceFailure),
 }
 
 impl Link {
@@ -56,9 +56,9 @@ impl Link {
     }
 
     /// Asks the server, unless it rests. The command must do no harm if it arrives twice.
-    pub(crate) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Failure> {
+    pub(crate) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, FenceFailure> {
         if self.breaker().permit(self.now()).is_err() {
-            return Err(Failure::Resting);
+            return Err(FenceFailure::Resting);
         }
         let deadline = Instant::now() + self.timeout;
         let mut broken = None;
@@ -76,19 +76,19 @@ impl Link {
                 Tried::Broken(failure) => broken = Some(failure),
             }
         }
-        Err(self.failed(broken.unwrap_or(Failure::Resting)))
+        Err(self.failed(broken.unwrap_or(FenceFailure::Resting)))
     }
 
     async fn try_once<T: FromRedisValue>(&self, command: &Cmd, deadline: Instant) -> Tried<T> {
         let (number, mut connection) = match timeout_at(deadline, self.connection()).await {
             Ok(Ok(connected)) => connected,
-            Ok(Err(error)) => return Tried::Failed(Failure::Unreachable(self.words(&error))),
-            Err(_) => return Tried::Failed(Failure::Unreachable(self.late())),
+            Ok(Err(error)) => return Tried::Failed(FenceFailure::Unreachable(self.words(&error))),
+            Err(_) => return Tried::Failed(FenceFailure::Unreachable(self.late())),
         };
         match timeout_at(deadline, command.query_async(&mut connection)).await {
             Ok(Ok(answer)) => Tried::Answered(answer),
             Ok(Err(error)) if concerns_the_name_alone(&error) => {
-                Tried::Declined(Failure::Refused(error.to_string()))
+                Tried::Declined(FenceFailure::Refused(error.to_string()))
             }
             // What else the server says is about itself: it loads, it is full, it became a replica. The next connection
             // may reach another.
@@ -96,15 +96,15 @@ impl Link {
                 self.forget(number);
                 let words = self.words(&error);
                 match error.code() {
-                    Some(_) => Tried::Failed(Failure::Refused(words)),
-                    None if error.is_connection_dropped() => Tried::Broken(Failure::Unheard(words)),
-                    None => Tried::Failed(Failure::Unheard(words)),
+                    Some(_) => Tried::Failed(FenceFailure::Refused(words)),
+                    None if error.is_connection_dropped() => Tried::Broken(FenceFailure::Unheard(words)),
+                    None => Tried::Failed(FenceFailure::Unheard(words)),
                 }
             }
             // A connection on which nothing is heard may be dead without a word.
             Err(_) => {
                 self.forget(number);
-                Tried::Failed(Failure::Unheard(self.late()))
+                Tried::Failed(FenceFailure::Unheard(self.late()))
             }
         }
     }
@@ -137,7 +137,7 @@ impl Link {
 
     fn worked(&self) {
         let mut breaker = self.breaker();
-        let was_closed = matches!(breaker.state(), State::Closed { .. });
+        let was_closed = matches!(breaker.state(), BreakerState::Closed { .. });
         breaker.worked();
         drop(breaker);
         if !was_closed {
@@ -145,10 +145,10 @@ impl Link {
         }
     }
 
-    fn failed(&self, failure: Failure) -> Failure {
+    fn failed(&self, failure: FenceFailure) -> FenceFailure {
         let now = self.now();
         let mut breaker = self.breaker();
-        let was_closed = matches!(breaker.state(), State::Closed { .. });
+        let was_closed = matches!(breaker.state(), BreakerState::Closed { .. });
         breaker.failed(now);
         drop(breaker);
         if was_closed {

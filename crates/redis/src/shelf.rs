@@ -2,13 +2,13 @@
 
 use crate::Redis;
 use counterfoil_core::types::time::Span;
-use counterfoil_engine::answers::{ENTRY_BYTES_MAX, Fetched, Shelf};
+use counterfoil_engine::answers::{ENTRY_BYTES_MAX, Fetched, SharedCache};
 use redis::Cmd;
 
 /// Longest time an answer is kept, however long its window is: the server refuses times that pass its own numbers.
 const TTL_MAX: Span = Span::from_ms(366 * 86_400_000);
 
-impl Shelf for Redis {
+impl SharedCache for Redis {
     fn get<'a>(&'a self, name: &'a str) -> Fetched<'a, Option<Vec<u8>>> {
         Box::pin(async move {
             let mut command = Cmd::new();

@@ -4,10 +4,10 @@
 
 mod support;
 
-use counterfoil_core::idempotency::claim::{Claim, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimState};
 use counterfoil_core::types::digest::MacKey;
 use counterfoil_core::types::time::Span;
-use counterfoil_engine::answers::{Answers, Shelf};
+use counterfoil_engine::answers::{SharedAnswers, SharedCache};
 use counterfoil_store::conformance::fixtures::{NOW, at, claim_in, settled};
 use counterfoil_testkit::redis::Server;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use support::{PATIENT, SHORT, client, eventually, raw};
 /// An hour, the time all answers here are replayed.
 const WINDOW_MS: u64 = 3_600_000;
 
-fn answers(url: &str, timeout: Duration) -> Answers {
-    Answers::new(client(url, timeout) as Arc<dyn Shelf>, MacKey::new(&[7; 32]))
+fn answers(url: &str, timeout: Duration) -> SharedAnswers {
+    SharedAnswers::new(client(url, timeout) as Arc<dyn SharedCache>, MacKey::new(&[7; 32]))
 }
 
 fn claim(number: i64) -> Claim {
-    claim_in(number, State::Completed(settled(b"{\"paid\":true}", at(WINDOW_MS))))
+    claim_in(number, ClaimState::Completed(settled(b"{\"paid\":true}", at(WINDOW_MS))))
 }
 
 /// Keeps the claim, and says under which key the server has it.
-async fn keep(url: &str, answers: &Answers, claim: &Claim) -> Vec<u8> {
+async fn keep(url: &str, answers: &SharedAnswers, claim: &Claim) -> Vec<u8> {
     let keys = || raw::<Vec<Vec<u8>>>(url, &[b"KEYS", b"*"]);
     let before = keys();
     answers.keep(claim, NOW).await;
@@ -99,7 +99,8 @@ async fn an_answer_is_found_by_other_processes_until_its_window_ends() {
 async fn windows_without_an_end_do_not_pass_the_servers_numbers() {
     let server = Server::start(&[]).unwrap();
     let answers = answers(&server.url(), PATIENT);
-    let endless = claim_in(1, State::Completed(settled(b"{}", counterfoil_core::types::time::Time::MAX)));
+    let endless =
+        claim_in(1, ClaimState::Completed(settled(b"{}", counterfoil_core::types::time::Time::MAX)));
     answers.keep(&endless, NOW).await;
     assert_eq!(answers.find(endless.id).await, Some(endless));
 }

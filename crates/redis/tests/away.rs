@@ -5,13 +5,13 @@
 mod support;
 
 use counterfoil_core::types::time::Span;
-use counterfoil_gateway::fence::{Failure, Fence, HeldByAnother};
+use counterfoil_gateway::fence::{Fence, FenceFailure, HeldByAnother};
 use counterfoil_testkit::redis::{Relay, Server};
 use std::sync::atomic::Ordering;
 use support::{LONG, ONE, PATIENT, SHORT, TWO, client, eventually, fences};
 
-fn unheard() -> Failure {
-    Failure::Unheard("nothing within 200 ms".to_owned())
+fn unheard() -> FenceFailure {
+    FenceFailure::Unheard("nothing within 200 ms".to_owned())
 }
 
 #[tokio::test]
@@ -21,8 +21,8 @@ async fn a_server_that_was_never_there_stops_nobody_and_is_found_when_it_comes()
     let redis = client(&server.url(), PATIENT);
     let (fences, bypasses) = fences(&redis, LONG);
     let answer = redis.take("ch_1", ONE, LONG).await;
-    assert!(matches!(answer, Err(Failure::Unreachable(_))), "{answer:?}");
-    eventually(Err(Failure::Resting), || redis.take("ch_1", ONE, LONG)).await;
+    assert!(matches!(answer, Err(FenceFailure::Unreachable(_))), "{answer:?}");
+    eventually(Err(FenceFailure::Resting), || redis.take("ch_1", ONE, LONG)).await;
     fences.enter("ch_1", ONE).await.unwrap().leave().await;
     fences.enter("ch_1", TWO).await.unwrap().leave().await;
     assert_eq!(bypasses.load(Ordering::SeqCst), 2);
@@ -64,7 +64,7 @@ async fn a_server_that_hangs_costs_one_timeout_and_then_nothing_while_it_rests()
     eventually(Ok(true), || redis.take("ch_0", ONE, LONG)).await;
     server.pause().unwrap();
     assert_eq!(redis.take("ch_1", ONE, Span::from_ms(100)).await, Err(unheard()));
-    eventually(Err(Failure::Resting), || redis.take("ch_1", ONE, Span::from_ms(100))).await;
+    eventually(Err(FenceFailure::Resting), || redis.take("ch_1", ONE, Span::from_ms(100))).await;
     fences.enter("ch_1", TWO).await.unwrap().leave().await;
     assert_eq!(bypasses.load(Ordering::SeqCst), 1);
     server.resume().unwrap();
@@ -80,7 +80,7 @@ async fn a_server_that_hangs_before_the_first_connection_is_as_if_it_were_away()
     let redis = client(&server.url(), SHORT);
     // The kernel accepts for it, so the connection may stand before nothing is said on it.
     let answer = redis.take("ch_1", ONE, LONG).await;
-    assert!(matches!(answer, Err(Failure::Unheard(_) | Failure::Unreachable(_))), "{answer:?}");
+    assert!(matches!(answer, Err(FenceFailure::Unheard(_) | FenceFailure::Unreachable(_))), "{answer:?}");
     server.resume().unwrap();
     eventually(Ok(true), || redis.take("ch_2", ONE, LONG)).await;
 }
@@ -136,7 +136,10 @@ async fn a_primary_that_became_a_replica_stops_nobody_and_its_successor_is_found
     new.promote().unwrap();
     old.say(&["REPLICAOF", "127.0.0.1", &new.port().to_string()]).unwrap();
     let answer = redis.take("ch_2", ONE, LONG).await;
-    assert!(matches!(&answer, Err(Failure::Refused(why)) if why.contains("read only replica")), "{answer:?}");
+    assert!(
+        matches!(&answer, Err(FenceFailure::Refused(why)) if why.contains("read only replica")),
+        "{answer:?}"
+    );
     relay.turn_to(new.port());
     eventually(Ok(true), || redis.take("ch_2", ONE, LONG)).await;
 }

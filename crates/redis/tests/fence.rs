@@ -5,7 +5,7 @@
 mod support;
 
 use counterfoil_core::types::time::Span;
-use counterfoil_gateway::fence::{Failure, Fence, HeldByAnother, Token};
+use counterfoil_gateway::fence::{Fence, FenceFailure, HeldByAnother, Token};
 use counterfoil_redis::Redis;
 use counterfoil_testkit::redis::Server;
 use std::sync::atomic::Ordering;
@@ -70,7 +70,7 @@ async fn something_strange_under_one_name_is_a_failure_of_that_name_alone() {
     let redis = client(&server.url(), PATIENT);
     let _: i64 = raw(&server.url(), &[b"LPUSH", b"counterfoil:fence:ch_1", b"x"]);
     let answer = redis.take("ch_1", ONE, LONG).await;
-    assert!(matches!(&answer, Err(Failure::Refused(why)) if why.contains("WRONGTYPE")), "{answer:?}");
+    assert!(matches!(&answer, Err(FenceFailure::Refused(why)) if why.contains("WRONGTYPE")), "{answer:?}");
     assert_eq!(redis.take("ch_2", ONE, LONG).await, Ok(true), "the server is not left alone for it");
 }
 
@@ -114,10 +114,10 @@ async fn a_password_and_a_database_are_used() {
     let server = Server::start(&[("requirepass", "a#b")]).unwrap();
     let unknown = client(&server.url(), PATIENT);
     let answer = unknown.take("ch_1", ONE, LONG).await;
-    assert!(matches!(&answer, Err(Failure::Refused(why)) if why.contains("NOAUTH")), "{answer:?}");
+    assert!(matches!(&answer, Err(FenceFailure::Refused(why)) if why.contains("NOAUTH")), "{answer:?}");
     let wrong = client(&server.url().replace("redis://", "redis://:no@"), PATIENT);
     let answer = wrong.take("ch_1", ONE, LONG).await;
-    assert!(matches!(answer, Err(Failure::Unreachable(_))), "{answer:?}");
+    assert!(matches!(answer, Err(FenceFailure::Unreachable(_))), "{answer:?}");
 
     let url = format!("{}/3", server.url().replace("redis://", "redis://:a%23b@"));
     let redis = Redis::new(&url, PATIENT).unwrap();

@@ -4,7 +4,7 @@
 
 mod support;
 
-use counterfoil_gateway::fence::{Failure, Fence};
+use counterfoil_gateway::fence::{Fence, FenceFailure};
 use counterfoil_testkit::redis::Server;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use support::{LONG, ONE, PATIENT, client};
@@ -41,7 +41,10 @@ async fn a_server_is_proven_by_its_certificate_and_name() {
         format!("redis://127.0.0.1:{port}"),
     ] {
         let answer = client(&url, PATIENT).take("ch_1", ONE, LONG).await;
-        assert!(matches!(answer, Err(Failure::Unreachable(_) | Failure::Unheard(_))), "{url}: {answer:?}");
+        assert!(
+            matches!(answer, Err(FenceFailure::Unreachable(_) | FenceFailure::Unheard(_))),
+            "{url}: {answer:?}"
+        );
     }
     let redis = client(&format!("rediss://127.0.0.1:{port}?sslrootcert={ours}"), PATIENT);
     assert_eq!(redis.take("ch_1", ONE, LONG).await, Ok(true));

@@ -10,13 +10,13 @@ use crate::readers::Readers;
 use crate::tables;
 use crate::writer::{Health, Queue};
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::ledger::totals::Entry;
+use counterfoil_core::ledger::totals::AccountEntry;
 use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Time;
 use counterfoil_store::{
-    ChangeSet, CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Receipt, Row, RowKey,
-    Scan, Store, Tally, Upto,
+    ChangeSet, CommitError, CommitReceipt, Committed, Due, EntryPage, Folded, Position, ReadError, Row,
+    RowKey, Scan, Store, Tally, Upto,
 };
 use std::fs::File;
 use std::sync::Arc;
@@ -109,14 +109,14 @@ impl Store for EmbeddedStore {
         self.readers.with(|db| tables::due(db, due, now, limit))
     }
 
-    async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
+    async fn commit(&self, set: ChangeSet) -> Result<CommitReceipt, CommitError> {
         let Some(running) = &self.running else {
             return Err(CommitError::Unavailable("the store was opened for reading only".to_owned()));
         };
         running.queue.commit(set).await
     }
 
-    async fn committed(&self, id: SetId) -> Result<Option<Receipt>, ReadError> {
+    async fn committed(&self, id: SetId) -> Result<Option<CommitReceipt>, ReadError> {
         // After a sync that failed, a set that is not visible now may still be found by the next opening.
         if let Some(ailment) = self.running.as_ref().and_then(|running| running.health.ailment()) {
             return Err(ReadError(ailment.to_owned()));
@@ -144,7 +144,7 @@ impl Store for EmbeddedStore {
         account: AccountId,
         page: EntryPage,
         limit: usize,
-    ) -> Result<Vec<Entry>, ReadError> {
+    ) -> Result<Vec<AccountEntry>, ReadError> {
         self.sees_all().await?;
         self.readers.with(|db| {
             if !tables::owners::may_see(db, tenant, account)? {

@@ -5,7 +5,7 @@
 
 mod support;
 
-use counterfoil_core::idempotency::claim::{Claim, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimState};
 use counterfoil_core::types::id::{ChargeId, SetId};
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::conformance::fixtures::ledger::{FLOOR, moving, posted, transfer};
@@ -63,7 +63,7 @@ impl Sets {
     fn renew(&mut self, work: &mut Work) {
         let (claim, outbox) = (work.claim.revision, work.outbox.revision);
         work.claim.revision += 1;
-        if let State::InFlight(lease) = &mut work.claim.state {
+        if let ClaimState::InFlight(lease) = &mut work.claim.state {
             lease.until = lease.until.plus(Span::from_ms(1_000));
         }
         work.outbox.revision += 1;
@@ -80,7 +80,7 @@ impl Sets {
         let answered = work.answered(NOON, bytes::Bytes::new());
         let expired = Claim {
             revision: answered.revision + 1,
-            state: State::Expired { tombstone_until: NOON },
+            state: ClaimState::Expired { tombstone_until: NOON },
             ..answered.clone()
         };
         self.0.push(self.next().replace(expired.clone(), answered.revision));

@@ -3,13 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::ledger::totals::Entry;
+use counterfoil_core::ledger::totals::AccountEntry;
 use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Time;
 use counterfoil_store::{
-    ChangeSet, CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Receipt, Row, RowKey,
-    Scan, Store, Tally, Upto,
+    ChangeSet, CommitError, CommitReceipt, Committed, Due, EntryPage, Folded, Position, ReadError, Row,
+    RowKey, Scan, Store, Tally, Upto,
 };
 use counterfoil_store_embedded::{EmbeddedStore, Options};
 use std::future::{Ready, ready};
@@ -40,10 +40,10 @@ impl Store for Shown {
     async fn due(&self, due: Due, now: Time, limit: usize) -> Result<Vec<Row>, ReadError> {
         self.0.due(due, now, limit).await
     }
-    async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
+    async fn commit(&self, set: ChangeSet) -> Result<CommitReceipt, CommitError> {
         self.0.commit(set).await
     }
-    async fn committed(&self, id: SetId) -> Result<Option<Receipt>, ReadError> {
+    async fn committed(&self, id: SetId) -> Result<Option<CommitReceipt>, ReadError> {
         self.0.committed(id).await
     }
     async fn feed(&self, after: Position, limit: usize) -> Result<Vec<Committed>, ReadError> {
@@ -55,7 +55,7 @@ impl Store for Shown {
         account: AccountId,
         page: EntryPage,
         limit: usize,
-    ) -> Result<Vec<Entry>, ReadError> {
+    ) -> Result<Vec<AccountEntry>, ReadError> {
         self.0.entries(tenant, account, page, limit).await
     }
     async fn fold(

@@ -5,10 +5,12 @@
 mod support;
 
 use counterfoil_core::idempotency::claim::{Claim, Resource};
-use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, ProviderBinding, Saga};
-use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status, Sums, Wallet};
+use counterfoil_core::outbox::{Flow, History, Outbox, ParkReason, Payment, ProviderBinding, Saga};
+use counterfoil_core::payments::charge::{
+    Charge, ChargeStatus, ChargeSums, FailureCode, PaymentFailure, Wallet,
+};
 use counterfoil_core::payments::operation::{self, Operation};
-use counterfoil_core::saga::progress::{Progress, Way};
+use counterfoil_core::saga::progress::{Direction, SagaProgress};
 use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, OperationId, SetId, SubjectId, TenantId};
 use counterfoil_core::types::money::Money;
 use counterfoil_core::types::time::{Span, Time};
@@ -80,7 +82,7 @@ fn pages(dir: &Path) -> u32 {
 }
 
 /// The work of a file of format 2, as it stands now.
-fn expected(number: i64, flow: Flow, generation: u16, parked: Option<Park>) -> Outbox {
+fn expected(number: i64, flow: Flow, generation: u16, parked: Option<ParkReason>) -> Outbox {
     let due_at = NOON.plus(Span::from_ms(30_000));
     let history = History {
         generation,
@@ -90,7 +92,7 @@ fn expected(number: i64, flow: Flow, generation: u16, parked: Option<Park>) -> O
         first_sent_at: NOON,
         last_sent_at: due_at,
     };
-    let saga = Saga { flow, version: 1, progress: Progress::START };
+    let saga = Saga { flow, version: 1, progress: SagaProgress::START };
     Outbox { saga, hold: None, due_at, history, parked, revision: 8, ..work(number, NOON).outbox }
 }
 
@@ -119,7 +121,7 @@ async fn what_was_captured_was_captured_whole_and_nothing_else_was() {
     for (number, capture, status) in CHARGES {
         let charge = charge(&store, number).await;
         let captured = if status == "succeeded" { 1_250 } else { 0 };
-        assert_eq!(charge.sums, Sums { captured, ..Sums::default() }, "{number}");
+        assert_eq!(charge.sums, ChargeSums { captured, ..ChargeSums::default() }, "{number}");
         assert_eq!((charge.status.name(), charge.order.capture), (status, capture));
         assert_eq!((charge.working, charge.order.wallet, charge.revision), (None, None, 2));
         let provider = ProviderBinding { profile: "simulator".into(), endpoint: "".into() };
@@ -134,7 +136,7 @@ async fn work_under_way_is_at_the_first_step_of_what_was_ordered() {
     let dir = format_2();
     let store = open(dir.path());
     let (charged, held) = (expected(1, Flow::Charge, 1, None), expected(2, Flow::Authorize, 3, None));
-    let parked = expected(6, Flow::Charge, 1, Some(Park::NoEvidence));
+    let parked = expected(6, Flow::Charge, 1, Some(ParkReason::NoEvidence));
     let all: Vec<Row> = [&charged, &held, &parked].map(|work| work.clone().into()).to_vec();
     assert_eq!(store.scan(Scan::Outbox { after: None, limit: 9 }).await.unwrap(), all);
     let keys = all.iter().map(Row::key).collect();
@@ -159,7 +161,10 @@ async fn work_under_way_is_driven_to_its_end() {
     let going = Work { claim, charge: charge(&store, 1).await, outbox: retried, ..work(1, NOON) };
     store.commit(going.settling(4, store.now(), bytes::Bytes::new())).await.unwrap();
     let settled = charge(&store, 1).await;
-    assert_eq!((settled.status, settled.sums.captured, settled.revision), (Status::Succeeded, 1_250, 3));
+    assert_eq!(
+        (settled.status, settled.sums.captured, settled.revision),
+        (ChargeStatus::Succeeded, 1_250, 3)
+    );
     assert_eq!(whose(&store, |tenant| RowKey::Outbox(tenant, SubjectId::from_i64(1))).await, None);
 }
 
@@ -198,7 +203,7 @@ fn golden() -> Vec<ChangeSet> {
     split.outbox.hold = Some(HoldId::from_i64(801));
     split.outbox.saga.progress.step = 2;
     split.outbox.history.generation = 4;
-    let back = Progress { step: 1, way: Way::Back };
+    let back = SagaProgress { step: 1, way: Direction::Back };
     let undoing = Outbox {
         saga: Saga { progress: back, ..split.outbox.saga },
         history: History::begun(NOON.plus(Span::from_ms(5))),
@@ -211,33 +216,38 @@ fn golden() -> Vec<ChangeSet> {
         charge: on.id,
         kind,
         amount: money(minor),
-        status: operation::Status::Processing,
+        status: operation::OperationStatus::Processing,
         provider_reference: None,
         failure: None,
         created_at: NOON,
         revision: 1,
     };
     let charge = work(702, NOON).charge;
-    let sums = Sums { captured: 1_250, refunded: 200, refunding: 300 };
-    let captured = Charge { status: Status::PartiallyRefunded, sums, revision: 7, ..charge };
+    let sums = ChargeSums { captured: 1_250, refunded: 200, refunding: 300 };
+    let captured = Charge { status: ChargeStatus::PartiallyRefunded, sums, revision: 7, ..charge };
     let capture = Operation {
-        status: operation::Status::Succeeded,
+        status: operation::OperationStatus::Succeeded,
         provider_reference: Some("pi_1".to_owned()),
         revision: 2,
-        ..operation(711, &captured, operation::Kind::Capture, 1_250)
+        ..operation(711, &captured, operation::OperationKind::Capture, 1_250)
     };
-    let failure = Failure { code: FailureCode::CardDeclined, decline_code: Some("expired_card".to_owned()) };
+    let failure =
+        PaymentFailure { code: FailureCode::CardDeclined, decline_code: Some("expired_card".to_owned()) };
     let refused = Operation {
-        status: operation::Status::Failed,
+        status: operation::OperationStatus::Failed,
         failure: Some(failure),
         revision: 2,
-        ..operation(712, &captured, operation::Kind::Refund, 100)
+        ..operation(712, &captured, operation::OperationKind::Refund, 100)
     };
-    let refund = operation(713, &captured, operation::Kind::Refund, 300);
+    let refund = operation(713, &captured, operation::OperationKind::Refund, 300);
     let refunding = Outbox {
         id: refund.id.into(),
         payment: Payment::Charge(captured.id),
-        saga: Saga { flow: Flow::Refund, version: 1, progress: Progress { step: 1, way: Way::Forward } },
+        saga: Saga {
+            flow: Flow::Refund,
+            version: 1,
+            progress: SagaProgress { step: 1, way: Direction::Forward },
+        },
         hold: Some(HoldId::from_i64(802)),
         tenant: captured.tenant,
         ..work(713, NOON).outbox
@@ -245,18 +255,18 @@ fn golden() -> Vec<ChangeSet> {
     let claim = Claim { makes: Resource::Refund, tenant: captured.tenant, ..work(713, NOON).claim };
     let mut held = work(703, NOON).charge;
     Arc::make_mut(&mut held.order).capture = false;
-    let void = operation(714, &held, operation::Kind::Void, 1_250);
-    let held = Charge { status: Status::RequiresCapture, working: Some(void.id), ..held };
+    let void = operation(714, &held, operation::OperationKind::Void, 1_250);
+    let held = Charge { status: ChargeStatus::RequiresCapture, working: Some(void.id), ..held };
     let voiding = Outbox {
         id: void.id.into(),
         payment: Payment::Charge(held.id),
-        saga: Saga { flow: Flow::Void, version: 1, progress: Progress::START },
-        parked: Some(Park::CannotUndo),
+        saga: Saga { flow: Flow::Void, version: 1, progress: SagaProgress::START },
+        parked: Some(ParkReason::CannotUndo),
         due_at: Time::MAX,
         tenant: held.tenant,
         ..work(714, NOON).outbox
     };
-    let parked = Operation { status: operation::Status::Parked, revision: 2, ..void.clone() };
+    let parked = Operation { status: operation::OperationStatus::Parked, revision: 2, ..void.clone() };
     vec![
         split.opening(1).insert(captured).insert(held).insert(void),
         ChangeSet::new(SetId::from_i64(2))

@@ -5,10 +5,10 @@
 mod support;
 
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, ProviderBinding, Saga};
-use counterfoil_core::payments::charge::{Failure, FailureCode};
-use counterfoil_core::payments::payout::{Order, Payout, Status};
-use counterfoil_core::saga::progress::{Progress, Way};
+use counterfoil_core::outbox::{Flow, History, Outbox, ParkReason, Payment, ProviderBinding, Saga};
+use counterfoil_core::payments::charge::{FailureCode, PaymentFailure};
+use counterfoil_core::payments::payout::{Payout, PayoutOrder, PayoutStatus};
+use counterfoil_core::saga::progress::{Direction, SagaProgress};
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::id::{AccountId, HoldId, PayoutId, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
@@ -92,14 +92,14 @@ fn golden() -> ChangeSet {
     let payout = |number, tenant, minor, code, account| Payout {
         id: PayoutId::from_i64(number),
         tenant: TenantId::from_i64(tenant),
-        order: Arc::new(Order {
+        order: Arc::new(PayoutOrder {
             amount: Money::new(minor, asset(code)).unwrap(),
             account: AccountId::from_i64(account),
             destination: None,
             description: None,
             metadata: BTreeMap::new(),
         }),
-        status: Status::Parked,
+        status: PayoutStatus::Parked,
         provider: provider.clone(),
         provider_reference: None,
         failure: None,
@@ -107,7 +107,7 @@ fn golden() -> ChangeSet {
         revision: 2,
     };
     let mut paid = Payout {
-        status: Status::Paid,
+        status: PayoutStatus::Paid,
         provider_reference: Some("po_1".to_owned()),
         ..payout(901, 3, 800, "USD", 7)
     };
@@ -118,15 +118,19 @@ fn golden() -> ChangeSet {
     let parked = payout(902, 3, 999_999_999_999_999, "JPY", 8);
     let decline_code = Some("account_closed".to_owned());
     let failed = Payout {
-        status: Status::Failed,
+        status: PayoutStatus::Failed,
         provider_reference: Some("po_3".to_owned()),
-        failure: Some(Failure { code: FailureCode::PayoutFailed, decline_code }),
+        failure: Some(PaymentFailure { code: FailureCode::PayoutFailed, decline_code }),
         ..payout(903, 4, 1, "USD", 7)
     };
     let work = Outbox {
         id: parked.id.into(),
         payment: Payment::Payout(parked.id),
-        saga: Saga { flow: Flow::Payout, version: 1, progress: Progress { step: 1, way: Way::Forward } },
+        saga: Saga {
+            flow: Flow::Payout,
+            version: 1,
+            progress: SagaProgress { step: 1, way: Direction::Forward },
+        },
         hold: Some(HoldId::from_i64(902)),
         claim: ClaimId::from_digest(Digest::from_bytes([0xab; 32])),
         tenant: parked.tenant,
@@ -139,7 +143,7 @@ fn golden() -> ChangeSet {
             last_sent_at: NOON.plus(Span::from_ms(30_000)),
             ..History::begun(NOON)
         },
-        parked: Some(Park::NoEvidence),
+        parked: Some(ParkReason::NoEvidence),
         revision: 2,
     };
     ChangeSet::new(SetId::from_i64(1)).insert(paid).insert(parked).insert(failed).insert(work)

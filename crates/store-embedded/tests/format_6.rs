@@ -4,7 +4,7 @@
 
 mod support;
 
-use counterfoil_core::idempotency::claim::{Claim, Hold, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimState, Custody};
 use counterfoil_core::types::id::{SetId, SubjectId};
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::{Change, ChangeSet, CommitError, Position, RowKey, Scan, Store};
@@ -26,16 +26,16 @@ fn golden() -> ChangeSet {
     let not_before = NOON.plus(Span::from_ms(5_000));
     let answered = work(4, NOON).answered(NOON, bytes::Bytes::from_static(b"{\"id\":\"ch_4\"}"));
     let refused = match answered.state.clone() {
-        State::Completed(settled) => State::FailedTerminal(settled),
+        ClaimState::Completed(settled) => ClaimState::FailedTerminal(settled),
         other => other,
     };
     ChangeSet::new(SetId::from_i64(1))
         .insert(claim(1, lease))
-        .insert(claim(2, State::FailedRetry { not_before }))
-        .insert(claim(3, State::Uncertain(Hold::Waiting { not_before })))
+        .insert(claim(2, ClaimState::FailedRetry { not_before }))
+        .insert(claim(3, ClaimState::Uncertain(Custody::Waiting { not_before })))
         .insert(Claim { revision: 1, ..answered })
         .insert(claim(5, refused))
-        .insert(claim(6, State::Expired { tombstone_until: not_before }))
+        .insert(claim(6, ClaimState::Expired { tombstone_until: not_before }))
 }
 
 fn format_5() -> TempDir {
@@ -73,7 +73,9 @@ fn record_of_format_5(claim: &Claim, lineage: i64) -> Vec<u8> {
     };
     let id = claim.id.digest().as_bytes().as_slice();
     let touched = [&[19][..], &claim.tenant.to_i64().to_be_bytes(), &[1], id].concat();
-    let State::FailedRetry { not_before } = &claim.state else { panic!("another state has other columns") };
+    let ClaimState::FailedRetry { not_before } = &claim.state else {
+        panic!("another state has other columns")
+    };
     let values = [
         vec![
             number(claim.subject.to_i64()),
@@ -112,7 +114,7 @@ fn record_of_format_5(claim: &Claim, lineage: i64) -> Vec<u8> {
 async fn what_format_5_left_in_its_redo_log_is_played_into_its_tables() {
     let dir = format_5();
     raw(dir.path()).execute_batch("INSERT INTO meta VALUES ('redo_lineage', 77)").unwrap();
-    let left = State::FailedRetry { not_before: NOON.plus(Span::from_ms(5_000)) };
+    let left = ClaimState::FailedRetry { not_before: NOON.plus(Span::from_ms(5_000)) };
     let left = Claim { state: left, ..work(7, NOON).claim };
     std::fs::write(dir.path().join("counterfoil.redo-0"), record_of_format_5(&left, 77)).unwrap();
     let store = open(dir.path());

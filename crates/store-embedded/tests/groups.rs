@@ -10,7 +10,9 @@ use counterfoil_core::types::id::{ChargeId, SetId, TenantId};
 use counterfoil_core::types::limits::COMMIT_QUEUE_MAX;
 use counterfoil_store::conformance::fixtures::ledger::{FLOOR, account_id, moving, posted, transfer};
 use counterfoil_store::conformance::fixtures::{TENANT, set};
-use counterfoil_store::{ChangeSet, CommitError, EntryPage, Position, Reason, Row, RowKey, Store, Upto};
+use counterfoil_store::{
+    ChangeSet, CommitError, EntryPage, Position, RefusalReason, Row, RowKey, Store, Upto,
+};
 use counterfoil_store_embedded::{EmbeddedStore, Fault, FaultHook, FaultPoint, Options};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
@@ -62,7 +64,7 @@ async fn one_group_has_one_order_and_every_set_its_own_answer() {
         answers.iter().map(|answer| answer.as_ref().ok().map(|receipt| receipt.position)).collect();
     assert_eq!(positions, [Some(Position(1)), Some(Position(2)), None, Some(Position(3)), Some(Position(4))]);
     let Err(CommitError::Refused(refusal)) = &answers[2] else { panic!("{answers:?}") };
-    assert_eq!((refusal.change, refusal.reason), (0, Reason::Present));
+    assert_eq!((refusal.change, refusal.reason), (0, RefusalReason::Present));
     assert_eq!(refusal.found, Some(first.claim.clone().into()));
     assert_eq!(*sizes.lock().unwrap(), [1, 3]);
 }
@@ -259,7 +261,7 @@ async fn a_row_another_program_wrote_is_seen_by_the_next_group() {
     support::raw(dir.path()).execute("UPDATE outbox SET revision = 7", []).unwrap();
     let answer = store.commit(work.settling(2, store.now(), bytes::Bytes::new())).await;
     let Err(CommitError::Refused(refusal)) = answer else { panic!("{answer:?}") };
-    assert_eq!((refusal.change, refusal.reason), (2, Reason::Stale));
+    assert_eq!((refusal.change, refusal.reason), (2, RefusalReason::Stale));
 }
 
 #[tokio::test]
@@ -354,7 +356,7 @@ async fn moves_of_one_group_see_each_other_and_a_refused_one_leaves_nothing() {
         found.push(match commit.await {
             Ok(_) => None,
             Err(CommitError::Refused(refusal)) => {
-                assert_eq!((refusal.change, refusal.reason), (1, Reason::Insufficient));
+                assert_eq!((refusal.change, refusal.reason), (1, RefusalReason::Insufficient));
                 Some(refusal.found.map(|row| row.revision()))
             }
             Err(other) => panic!("{other:?}"),
@@ -406,7 +408,7 @@ async fn a_move_in_a_set_the_tables_refuse_is_undone_and_its_neighbours_stay() {
         answers.push(commit.await);
     }
     let Err(CommitError::Refused(refusal)) = answers.remove(2) else { panic!("{answers:?}") };
-    assert_eq!((refusal.change, refusal.reason), (1, Reason::Present));
+    assert_eq!((refusal.change, refusal.reason), (1, RefusalReason::Present));
     assert_eq!(refusal.found, Some(transfer(100, 1, 2, 50).into()));
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
     assert_eq!(told(&store).await, Some((0, 3)));
@@ -420,7 +422,9 @@ async fn a_balance_another_program_wrote_is_the_one_that_moves() {
     let taken = "UPDATE balances SET posted = 20, revision = revision + 1";
     assert_eq!(support::raw(dir.path()).execute(taken, []).unwrap(), 1);
     let answer = store.commit(moved(2, -30)).await;
-    assert!(matches!(answer, Err(CommitError::Refused(refusal)) if refusal.reason == Reason::Insufficient));
+    assert!(
+        matches!(answer, Err(CommitError::Refused(refusal)) if refusal.reason == RefusalReason::Insufficient)
+    );
     store.commit(moved(3, -20)).await.unwrap();
     assert_eq!(told(&store).await, Some((0, 3)));
 }

@@ -6,7 +6,7 @@ mod support;
 
 use counterfoil_store::conformance::fixtures::ledger::{FLOOR, moving, posted};
 use counterfoil_store::conformance::fixtures::set;
-use counterfoil_store::{ChangeSet, CommitError, Reason, Row, Store};
+use counterfoil_store::{ChangeSet, CommitError, RefusalReason, Row, Store};
 use counterfoil_store_embedded::{FaultHook, FaultPoint};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
@@ -80,7 +80,9 @@ async fn balances_that_are_hidden_are_not_forgotten_with_the_many_that_are_shown
     }
     store.commit(set(1).shift(moving(1_000, FLOOR, posted(-200)))).await.unwrap();
     let again = store.commit(set(2).shift(moving(1_000, FLOOR, posted(-1)))).await;
-    assert!(matches!(&again, Err(CommitError::Refused(refusal)) if refusal.reason == Reason::Insufficient));
+    assert!(
+        matches!(&again, Err(CommitError::Refused(refusal)) if refusal.reason == RefusalReason::Insufficient)
+    );
     drop(go_on);
     store.tally(store.now()).await.unwrap();
 }

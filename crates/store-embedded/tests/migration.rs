@@ -5,14 +5,14 @@
 mod support;
 
 use counterfoil_core::idempotency::claim::{Claim, Resource};
-use counterfoil_core::ledger::account::{Account, Code, Guard, Name, Side};
-use counterfoil_core::ledger::asset::Definition;
+use counterfoil_core::ledger::account::{Account, AccountCode, AccountName, Guard, Side};
+use counterfoil_core::ledger::asset::AssetDefinition;
 use counterfoil_core::ledger::balance::{Balance, Delta, Guarded};
 use counterfoil_core::ledger::chart::{ROLES, Role};
-use counterfoil_core::ledger::hold::{Hold, State};
-use counterfoil_core::ledger::snapshot::{Cursor, Reader, Snapshot};
+use counterfoil_core::ledger::hold::{Hold, HoldState};
+use counterfoil_core::ledger::snapshot::{Cursor, FeedReader, Snapshot};
 use counterfoil_core::ledger::totals::Totals;
-use counterfoil_core::ledger::transaction::{Kind, Layer, Leg, Legs, Reversal, Transaction};
+use counterfoil_core::ledger::transaction::{Layer, Leg, Legs, Reversal, Transaction, TransactionKind};
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, SetId, TenantId, TransactionId};
 use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
@@ -77,7 +77,7 @@ fn several() -> TempDir {
 async fn account(store: &EmbeddedStore, tenant: i64, role: Role, code: &str) -> AccountId {
     let key = RowKey::Name(TenantId::from_i64(tenant), role.code(asset(code)).unwrap());
     match store.read(vec![key]).await.unwrap().remove(0) {
-        Some(Row::Name(Name { account, .. })) => account,
+        Some(Row::Name(AccountName { account, .. })) => account,
         other => panic!("{tenant} has no {role:?} in {code}: {other:?}"),
     }
 }
@@ -132,7 +132,7 @@ async fn every_captured_charge_gets_its_transaction_and_no_other() {
         expected.push(Transaction {
             id: TransactionId::from_i64(number),
             tenant: TenantId::from_i64(tenant),
-            kind: Kind::Charge(ChargeId::from_i64(number)),
+            kind: TransactionKind::Charge(ChargeId::from_i64(number)),
             legs: legs.unwrap(),
             metadata: BTreeMap::new(),
             at: Time::from_ms(NOON + number),
@@ -282,7 +282,7 @@ fn golden() -> Vec<ChangeSet> {
     let account = |id, code: &str, guard| Account {
         id,
         tenant,
-        code: Code::parse(code).unwrap(),
+        code: AccountCode::parse(code).unwrap(),
         asset: usd,
         normal: Side::Credit,
         guard,
@@ -312,7 +312,7 @@ fn golden() -> Vec<ChangeSet> {
         amount,
         asset: usd,
         expires_at: Time::from_ms(NOON + 60_000),
-        state: State::Pending,
+        state: HoldState::Pending,
         metadata: metadata.clone(),
         created_at: at,
         revision: 1,
@@ -333,10 +333,10 @@ fn golden() -> Vec<ChangeSet> {
     vec![
         ChangeSet::new(SetId::from_i64(1))
             .insert(guarded.clone())
-            .insert(Name { tenant, code: guarded.code, account: rich })
+            .insert(AccountName { tenant, code: guarded.code, account: rich })
             .insert(plain.clone())
-            .insert(Name { tenant, code: plain.code, account: poor })
-            .insert(Definition { tenant, asset: points, exponent: 9, created_at: at })
+            .insert(AccountName { tenant, code: plain.code, account: poor })
+            .insert(AssetDefinition { tenant, asset: points, exponent: 9, created_at: at })
             .insert(Balance {
                 floor: Some(-50),
                 cap: Some(1_000_000),
@@ -345,10 +345,10 @@ fn golden() -> Vec<ChangeSet> {
             }),
         ChangeSet::new(SetId::from_i64(2))
             .insert(claim)
-            .insert(transaction(601, Kind::Transfer, transfer.clone()))
+            .insert(transaction(601, TransactionKind::Transfer, transfer.clone()))
             .insert(transaction(
                 602,
-                Kind::Reversal(TransactionId::from_i64(601)),
+                TransactionKind::Reversal(TransactionId::from_i64(601)),
                 transfer.map(|legs| legs.reversed()),
             ))
             .insert(Reversal {
@@ -356,17 +356,17 @@ fn golden() -> Vec<ChangeSet> {
                 original: TransactionId::from_i64(601),
                 by: TransactionId::from_i64(602),
             })
-            .insert(transaction(603, Kind::Held(HoldId::from_i64(603)), reserve(40)))
+            .insert(transaction(603, TransactionKind::Held(HoldId::from_i64(603)), reserve(40)))
             .insert(hold(603, 40))
-            .insert(transaction(604, Kind::Held(HoldId::from_i64(604)), reserve(30)))
+            .insert(transaction(604, TransactionKind::Held(HoldId::from_i64(604)), reserve(30)))
             .insert(hold(604, 30))
             .shift(shift(Delta { posted: 700, outgoing: 70, incoming: 0, floor: -10, cap: 0 })),
         ChangeSet::new(SetId::from_i64(3))
-            .insert(transaction(605, Kind::HoldPosted(HoldId::from_i64(604)), posted))
-            .replace(hold(604, 30).ended(State::Posted { amount: 20, by: posting }), 1)
+            .insert(transaction(605, TransactionKind::HoldPosted(HoldId::from_i64(604)), posted))
+            .replace(hold(604, 30).ended(HoldState::Posted { amount: 20, by: posting }), 1)
             .shift(shift(Delta { posted: -20, outgoing: -30, ..Delta::default() }))
             .insert(Snapshot { tenant, account: rich, position: Position(2), at, totals })
-            .insert(Cursor { reader: Reader::Projection, position: Position(2), at, revision: 1 }),
+            .insert(Cursor { reader: FeedReader::Projection, position: Position(2), at, revision: 1 }),
     ]
 }
 

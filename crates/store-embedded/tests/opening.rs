@@ -4,7 +4,7 @@
 
 mod support;
 
-use counterfoil_core::idempotency::claim::State;
+use counterfoil_core::idempotency::claim::ClaimState;
 use counterfoil_core::idempotency::window::Windows;
 use counterfoil_core::tenancy::TenantName;
 use counterfoil_core::types::digest::Digest;
@@ -158,7 +158,7 @@ async fn a_file_of_format_1_is_opened_and_goes_on() {
     let (first, second) = (work(1, at), work(2, at));
     let body = bytes::Bytes::from_static(b"{\"id\":\"ch_1\",\"status\":\"succeeded\"}");
     let mut answered = first.answered(at, body);
-    if let State::Completed(settled) = &mut answered.state {
+    if let ClaimState::Completed(settled) = &mut answered.state {
         // Keys were spread over more steps then.
         let [replay_until, tombstone_until] = [1_760_086_552_929, 1_760_090_152_929].map(Time::from_ms);
         settled.windows = Windows { replay_until, tombstone_until };

@@ -4,7 +4,7 @@
 
 mod support;
 
-use counterfoil_core::payments::operation::{Operation, Status};
+use counterfoil_core::payments::operation::{Operation, OperationStatus};
 use counterfoil_core::payments::payout::{self, Payout};
 use counterfoil_store::Store;
 use counterfoil_store::conformance::fixtures::ledger::{
@@ -55,9 +55,9 @@ async fn filled() -> (TempDir, Connection) {
         .insert(snapshot(1, 4))
         .insert(cursor(4));
     store.commit(ledger).await.unwrap();
-    let done = Operation { status: Status::Succeeded, ..operation(2, 1) };
+    let done = Operation { status: OperationStatus::Succeeded, ..operation(2, 1) };
     store.commit(set(5).insert(operation(1, 1)).insert(done)).await.unwrap();
-    let paid = Payout { status: payout::Status::Paid, ..payout(4) };
+    let paid = Payout { status: payout::PayoutStatus::Paid, ..payout(4) };
     store.commit(set(6).insert(payout(3)).insert(paid)).await.unwrap();
     drop(store);
     let db = raw(dir.path());

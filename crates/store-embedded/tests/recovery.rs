@@ -4,7 +4,7 @@
 
 mod support;
 
-use counterfoil_core::idempotency::claim::State;
+use counterfoil_core::idempotency::claim::ClaimState;
 use counterfoil_core::ledger::account::Side;
 use counterfoil_core::ledger::balance::Guarded;
 use counterfoil_core::ledger::transaction::Transaction;
@@ -119,7 +119,7 @@ async fn check(store: &EmbeddedStore, acknowledged: &[(i64, Said)]) {
         let [Some(Row::Charge(charge)), outbox] = rows.as_slice() else { panic!("charge {number} is gone") };
         let claim =
             claim_of(store, work(*number, charge.created_at).claim.id).await.expect("the claim is there");
-        let done = matches!(claim.state, State::Completed(_));
+        let done = matches!(claim.state, ClaimState::Completed(_));
         assert!(done || *said == Said::Opened, "charge {number} was settled");
         // Whether the second set was written or not, all of it was or nothing.
         assert_eq!(outbox.is_none(), done, "charge {number}");

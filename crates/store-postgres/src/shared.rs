@@ -10,7 +10,7 @@ use crate::schema::Schema;
 use crate::session::{CONNECT_WITHIN, DatabaseState, Purpose, Session, Target, no_answer};
 use crate::tables::SweepSchedule;
 use counterfoil_core::types::id::SetId;
-use counterfoil_store::Receipt;
+use counterfoil_store::CommitReceipt;
 use std::collections::HashMap;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -115,7 +115,7 @@ impl Shared {
     }
 
     /// Records a known commit.
-    pub(crate) fn observe_commit(&self, set: SetId, receipt: Receipt) {
+    pub(crate) fn observe_commit(&self, set: SetId, receipt: CommitReceipt) {
         self.clock.observe_commit(receipt.at);
         self.history.observe_commit(receipt.position.0, set);
     }

@@ -8,13 +8,13 @@ use crate::tables::seal::Sealing;
 use crate::tables::{self, Batch, Damage, TableId, commits, journal, outbox, ranges};
 use crate::wake::Wake;
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::ledger::totals::Entry;
+use counterfoil_core::ledger::totals::AccountEntry;
 use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Time;
 use counterfoil_store::{
-    ChangeSet, CommitError, Committed, Due, EntryPage, Folded, KeyMap, Position, ReadError, Receipt, Row,
-    RowKey, Scan, Store, Tally, Upto,
+    ChangeSet, CommitError, CommitReceipt, Committed, Due, EntryPage, Folded, KeyMap, Position, ReadError,
+    Row, RowKey, Scan, Store, Tally, Upto,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,7 +93,7 @@ impl Store for PostgresStore {
         self.range(enclosing, ranges::due(due, now, limit)).await
     }
 
-    async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
+    async fn commit(&self, set: ChangeSet) -> Result<CommitReceipt, CommitError> {
         let id = set.id();
         // A set in doubt is not committed again before the doubt is resolved. The rare branch is
         // boxed to keep the future small.
@@ -103,7 +103,7 @@ impl Store for PostgresStore {
         self.queue.commit(set).await
     }
 
-    async fn committed(&self, id: SetId) -> Result<Option<Receipt>, ReadError> {
+    async fn committed(&self, id: SetId) -> Result<Option<CommitReceipt>, ReadError> {
         match self.shared.ids.standing(id) {
             Some(Standing::Committed(receipt)) => return Ok(Some(receipt)),
             Some(Standing::InProgress) => return Err(undecided()),
@@ -141,7 +141,7 @@ impl Store for PostgresStore {
         account: AccountId,
         page: EntryPage,
         limit: usize,
-    ) -> Result<Vec<Entry>, ReadError> {
+    ) -> Result<Vec<AccountEntry>, ReadError> {
         let (tenant, account, limit) = (tenant.to_i64(), account.to_i64(), ranges::bound(limit));
         let rows = match page {
             EntryPage::After(position) => {
@@ -199,7 +199,7 @@ impl PostgresStore {
     }
 
     /// The receipt of a set that was committed after a position, if it was.
-    async fn find_set(&self, id: SetId, after: u64) -> Result<Option<Receipt>, ReadError> {
+    async fn find_set(&self, id: SetId, after: u64) -> Result<Option<CommitReceipt>, ReadError> {
         let (id, after) = (id.to_i64(), i64::try_from(after).unwrap_or(i64::MAX));
         let rows = self.readers.ask_one(commits::FIND_SET_AFTER, vec![&id, &after]).await?;
         rows.first().map(commits::receipt).transpose().map_err(damaged)

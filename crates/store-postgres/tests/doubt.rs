@@ -5,7 +5,7 @@
 mod support;
 
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::ledger::totals::Entry;
+use counterfoil_core::ledger::totals::AccountEntry;
 use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Time;
@@ -13,8 +13,8 @@ use counterfoil_store::conformance::Doubtful;
 use counterfoil_store::conformance::fixtures::ledger::{BOTH, moving, opened, posted};
 use counterfoil_store::conformance::fixtures::{TENANT, set};
 use counterfoil_store::{
-    ChangeSet, CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Receipt, Row, RowKey,
-    Scan, Store, Tally, Upto,
+    ChangeSet, CommitError, CommitReceipt, Committed, Due, EntryPage, Folded, Position, ReadError, Row,
+    RowKey, Scan, Store, Tally, Upto,
 };
 use counterfoil_store_postgres::PostgresStore;
 use counterfoil_testkit::postgres::Database;
@@ -86,11 +86,11 @@ impl Store for Cuttable {
         self.store.due(due, now, limit).await
     }
 
-    async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
+    async fn commit(&self, set: ChangeSet) -> Result<CommitReceipt, CommitError> {
         self.store.commit(set).await
     }
 
-    async fn committed(&self, id: SetId) -> Result<Option<Receipt>, ReadError> {
+    async fn committed(&self, id: SetId) -> Result<Option<CommitReceipt>, ReadError> {
         self.store.committed(id).await
     }
 
@@ -104,7 +104,7 @@ impl Store for Cuttable {
         account: AccountId,
         page: EntryPage,
         limit: usize,
-    ) -> Result<Vec<Entry>, ReadError> {
+    ) -> Result<Vec<AccountEntry>, ReadError> {
         self.store.entries(tenant, account, page, limit).await
     }
 

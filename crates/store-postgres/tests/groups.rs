@@ -5,15 +5,15 @@
 
 mod support;
 
-use counterfoil_core::idempotency::claim::{Claim, State};
-use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status, Wallet};
+use counterfoil_core::idempotency::claim::{Claim, ClaimState};
+use counterfoil_core::payments::charge::{Charge, ChargeStatus, FailureCode, PaymentFailure, Wallet};
 use counterfoil_core::types::id::AccountId;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_store::conformance::fixtures::ledger::{BOTH, moving, opened, posted};
 use counterfoil_store::conformance::fixtures::{
     TENANT, at, audit, charge, charge_id, claim, opening, outbox, set, settled,
 };
-use counterfoil_store::{ChangeSet, CommitError, Receipt, Row, RowKey, Store};
+use counterfoil_store::{ChangeSet, CommitError, CommitReceipt, Row, RowKey, Store};
 use counterfoil_store_postgres::{Options, PostgresStore};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,10 @@ use support::{database, fresh, raw};
 use tokio::task::JoinSet;
 
 /// Commits all sets concurrently and returns the answers in their order.
-async fn together(store: &Arc<PostgresStore>, sets: Vec<ChangeSet>) -> Vec<Result<Receipt, CommitError>> {
+async fn together(
+    store: &Arc<PostgresStore>,
+    sets: Vec<ChangeSet>,
+) -> Vec<Result<CommitReceipt, CommitError>> {
     let mut running = JoinSet::new();
     for (index, set) in sets.into_iter().enumerate() {
         let store = Arc::clone(store);
@@ -146,10 +149,12 @@ fn begun(number: i64) -> (Claim, Charge) {
 /// The same rows as settled. Every seventh charge fails.
 fn ended(number: i64) -> (Claim, Charge) {
     let (claim, opened) = begun(number);
-    let done = Claim { revision: 2, state: State::Completed(settled(b"{}", at(9))), ..claim };
-    let failure = (number % 7 == 0)
-        .then(|| Failure { code: FailureCode::CardDeclined, decline_code: Some("lost_card".to_owned()) });
-    let status = if failure.is_some() { Status::Failed } else { Status::Succeeded };
+    let done = Claim { revision: 2, state: ClaimState::Completed(settled(b"{}", at(9))), ..claim };
+    let failure = (number % 7 == 0).then(|| PaymentFailure {
+        code: FailureCode::CardDeclined,
+        decline_code: Some("lost_card".to_owned()),
+    });
+    let status = if failure.is_some() { ChargeStatus::Failed } else { ChargeStatus::Succeeded };
     (done, Charge { status, failure, revision: 2, ..opened })
 }
 

@@ -9,7 +9,7 @@ use counterfoil_core::idempotency::claim::Claim;
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_store::conformance::fixtures::ledger::{BOTH, moving, opened, posted};
 use counterfoil_store::conformance::fixtures::{TENANT, charge, charge_id, claim, opening, set};
-use counterfoil_store::{ChangeSet, CommitError, Reason, RowKey, Store};
+use counterfoil_store::{ChangeSet, CommitError, RefusalReason, RowKey, Store};
 use counterfoil_store_postgres::{Options, PostgresStore};
 use counterfoil_testkit::postgres::connect;
 use rustix::process::{Pid, Signal, kill_process};
@@ -116,7 +116,7 @@ async fn a_set_that_waits_for_a_claim_holds_no_rows() {
         other.batch_execute("ROLLBACK").await.unwrap();
         let answer = committing.await.unwrap();
         assert!(
-            matches!(&answer, Err(CommitError::Refused(refusal)) if refusal.reason == Reason::Present),
+            matches!(&answer, Err(CommitError::Refused(refusal)) if refusal.reason == RefusalReason::Present),
             "{number}: {answer:?}"
         );
     }

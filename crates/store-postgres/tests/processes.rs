@@ -10,7 +10,7 @@ use counterfoil_core::types::id::SetId;
 use counterfoil_store::conformance::fixtures::ledger::{BOTH, account_id, moving, opened, posted, transfer};
 use counterfoil_store::conformance::fixtures::{TENANT, at, charge, charge_id, claim, opening, outbox, set};
 use counterfoil_store::{
-    ChangeSet, CommitError, Due, EntryPage, Position, Reason, Receipt, Row, RowKey, Store, Upto,
+    ChangeSet, CommitError, CommitReceipt, Due, EntryPage, Position, RefusalReason, Row, RowKey, Store, Upto,
 };
 use counterfoil_store_postgres::PostgresStore;
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use support::{database, open, raw};
 use tokio::task::JoinSet;
 
 /// The whole feed, in order.
-async fn whole_feed(store: &PostgresStore) -> Vec<(SetId, Receipt)> {
+async fn whole_feed(store: &PostgresStore) -> Vec<(SetId, CommitReceipt)> {
     let mut all = Vec::new();
     loop {
         let page = store.feed(Position(u64::try_from(all.len()).unwrap()), 1_000).await.unwrap();
@@ -30,7 +30,7 @@ async fn whole_feed(store: &PostgresStore) -> Vec<(SetId, Receipt)> {
     }
 }
 
-async fn commit(store: &PostgresStore, set: ChangeSet) -> Result<Receipt, CommitError> {
+async fn commit(store: &PostgresStore, set: ChangeSet) -> Result<CommitReceipt, CommitError> {
     loop {
         match store.commit(set.clone()).await {
             Err(CommitError::Conflict) => tokio::task::yield_now().await,
@@ -82,7 +82,7 @@ async fn two_processes_on_shared_rows_never_lose_or_double_anything() {
             receipts
         });
     }
-    let told: HashMap<SetId, Receipt> = writers.join_all().await.into_iter().flatten().collect();
+    let told: HashMap<SetId, CommitReceipt> = writers.join_all().await.into_iter().flatten().collect();
     assert_eq!(i64::try_from(told.len()), Ok(WRITERS * ROUNDS));
 
     let feed = whole_feed(&stores[1]).await;
@@ -188,7 +188,7 @@ async fn a_refusal_shows_the_row_as_another_process_changed_it() {
     let Err(CommitError::Refused(refusal)) = one.commit(late).await else { panic!("not refused") };
     assert_eq!(
         (refusal.change, refusal.reason, refusal.found),
-        (0, Reason::Stale, Some(moved.clone().into()))
+        (0, RefusalReason::Stale, Some(moved.clone().into()))
     );
     // Stale memory does not refuse a set either: the first process has never seen the second
     // revision.
@@ -206,7 +206,10 @@ async fn a_row_removed_and_inserted_again_is_not_mistaken_for_the_old_one() {
     // The key and the revision are equal, the row is another. The refusal shows the new row.
     let twin = set(4).insert(outbox(1)).remove(RowKey::Claim(TENANT, claim(1).id), 1);
     let Err(CommitError::Refused(refusal)) = one.commit(twin).await else { panic!("not refused") };
-    assert_eq!((refusal.change, refusal.reason, refusal.found), (0, Reason::Present, Some(again.into())));
+    assert_eq!(
+        (refusal.change, refusal.reason, refusal.found),
+        (0, RefusalReason::Present, Some(again.into()))
+    );
     one.commit(set(5).remove(RowKey::Outbox(TENANT, charge_id(1).into()), 1)).await.unwrap();
     assert_eq!(one.read(vec![RowKey::Outbox(TENANT, charge_id(1).into())]).await.unwrap(), [None]);
 }
@@ -221,7 +224,7 @@ async fn a_key_claimed_first_by_another_process_is_refused_and_shown() {
         let Err(CommitError::Refused(refusal)) = one.commit(twin).await else { panic!("not refused") };
         assert_eq!(
             (refusal.change, refusal.reason, refusal.found),
-            (0, Reason::Present, Some(claim(1).into()))
+            (0, RefusalReason::Present, Some(claim(1).into()))
         );
     }
     assert_eq!(whole_feed(&one).await.len(), 1);

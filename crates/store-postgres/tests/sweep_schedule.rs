@@ -5,7 +5,7 @@
 
 mod support;
 
-use counterfoil_core::idempotency::claim::{Claim, Settled, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimState, Settled};
 use counterfoil_core::idempotency::window::Windows;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::conformance::fixtures::{NOW, claim, set, settled};
@@ -25,7 +25,7 @@ const ANSWER: [u8; 480] = [b'x'; 480];
 fn done(number: i64, replay_until: Time) -> Claim {
     let windows = Windows { replay_until, tombstone_until: replay_until.plus(DAY) };
     let answer = Settled { windows, ..settled(&ANSWER, replay_until) };
-    Claim { revision: 2, state: State::Completed(answer), ..claim(number) }
+    Claim { revision: 2, state: ClaimState::Completed(answer), ..claim(number) }
 }
 
 fn a_day(number: i64) -> Claim {
@@ -105,7 +105,7 @@ async fn the_sweep_finds_ended_windows_and_nothing_else() {
     assert!(!last.contains(&under_way.into()) && last.len() == 3, "{last:?}");
     // A tombstone is due exactly when it ends.
     let tombstone_until = NOW.plus(DAY).plus(MINUTE).plus(DAY);
-    let aged = Claim { revision: 3, state: State::Expired { tombstone_until }, ..claim(2) };
+    let aged = Claim { revision: 3, state: ClaimState::Expired { tombstone_until }, ..claim(2) };
     store.commit(set(3).replace(aged.clone(), 2)).await.unwrap();
     assert_eq!(due(&store, VISIT).await, std::slice::from_ref(&short));
     assert!(due(&store, tombstone_until).await.contains(&aged.into()));

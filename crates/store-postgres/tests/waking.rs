@@ -4,7 +4,7 @@
 
 mod support;
 
-use counterfoil_core::idempotency::claim::{Claim, ClaimId, Hold, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, ClaimState, Custody};
 use counterfoil_store::conformance::fixtures::{at, charge, claim, claim_id, claim_in, lease, set, settled};
 use counterfoil_store::{ChangeSet, Store};
 use counterfoil_store_postgres::PostgresStore;
@@ -94,11 +94,11 @@ impl Scene {
     }
 }
 
-fn completed() -> State {
-    State::Completed(settled(b"done", at(9)))
+fn completed() -> ClaimState {
+    ClaimState::Completed(settled(b"done", at(9)))
 }
 
-fn becoming(number: i64, state: State) -> ChangeSet {
+fn becoming(number: i64, state: ClaimState) -> ChangeSet {
     set(10_000 + number).replace(Claim { revision: 2, ..claim_in(number, state) }, 1)
 }
 
@@ -158,15 +158,15 @@ async fn a_renewed_lease_sends_no_notification() {
     for number in 1..=6 {
         places.push(Box::pin(locked_waiter(&scene.other, claim_id(number)).await));
     }
-    let silent = [State::InFlight(lease(at(8))), State::Uncertain(Hold::Held(lease(at(8))))];
+    let silent = [ClaimState::InFlight(lease(at(8))), ClaimState::Uncertain(Custody::Held(lease(at(8))))];
     for (number, state) in (1..).zip(silent) {
         scene.worker.commit(becoming(number, state)).await.unwrap();
     }
     let news = [
         completed(),
-        State::FailedTerminal(settled(b"no", at(9))),
-        State::FailedRetry { not_before: at(5) },
-        State::Uncertain(Hold::Waiting { not_before: at(5) }),
+        ClaimState::FailedTerminal(settled(b"no", at(9))),
+        ClaimState::FailedRetry { not_before: at(5) },
+        ClaimState::Uncertain(Custody::Waiting { not_before: at(5) }),
     ];
     for (number, state) in (3..).zip(news) {
         scene.worker.commit(becoming(number, state)).await.unwrap();

@@ -4,9 +4,9 @@
 //! cannot drift; a store that expresses preconditions natively is held to it by the conformance suite.
 
 use crate::change::{Change, ChangeSet, Move};
-use crate::port::{Reason, Refusal};
+use crate::port::{CommitRefusal, RefusalReason};
 use crate::row::{KeyMap, Row, RowKey};
-use counterfoil_core::ledger::balance::{Balance, Unfit};
+use counterfoil_core::ledger::balance::{Balance, BalanceRefusal};
 use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
 use foldhash::fast::RandomState;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl Image {
     }
 
     /// Judges `set` and, if it may commit, lays its writes over the image for its neighbours.
-    pub fn admit(&mut self, set: &ChangeSet) -> Result<(), Box<Refusal>> {
+    pub fn admit(&mut self, set: &ChangeSet) -> Result<(), Box<CommitRefusal>> {
         judge(self, set)?;
         for change in set.changes() {
             let row = match change {
@@ -61,7 +61,7 @@ impl Image {
     }
 
     /// The balance after `motion`, as the next set will find it.
-    fn after(&self, motion: &Move) -> Result<Balance, Unfit> {
+    fn after(&self, motion: &Move) -> Result<Balance, BalanceRefusal> {
         let key = RowKey::Balance(motion.tenant, motion.account, motion.shard);
         let found = match self.get(&key) {
             Some(Row::Balance(balance)) => *balance,
@@ -83,23 +83,23 @@ impl Image {
 }
 
 /// Judges `set` against `image`: the first change whose precondition does not hold, or nothing.
-pub fn judge(image: &Image, set: &ChangeSet) -> Result<(), Box<Refusal>> {
+pub fn judge(image: &Image, set: &ChangeSet) -> Result<(), Box<CommitRefusal>> {
     let changes = set.changes();
     if let Some(change) = malformed(changes) {
-        return Err(Box::new(Refusal { change, reason: Reason::Malformed, found: None }));
+        return Err(Box::new(CommitRefusal { change, reason: RefusalReason::Malformed, found: None }));
     }
     for (index, change) in changes.iter().enumerate() {
         let found = image.get(&change.key());
         let reason = match change {
             Change::Move(motion) => image.after(motion).err().map(|unfit| match unfit {
-                Unfit::Insufficient => Reason::Insufficient,
-                Unfit::CapExceeded => Reason::CapExceeded,
-                Unfit::NotHeld => Reason::NotHeld,
+                BalanceRefusal::Insufficient => RefusalReason::Insufficient,
+                BalanceRefusal::CapExceeded => RefusalReason::CapExceeded,
+                BalanceRefusal::NotHeld => RefusalReason::NotHeld,
             }),
             Change::Insert(_) | Change::Replace { .. } | Change::Remove { .. } => refuse(change, found),
         };
         if let Some(reason) = reason {
-            return Err(Box::new(Refusal { change: index, reason, found: found.cloned() }));
+            return Err(Box::new(CommitRefusal { change: index, reason, found: found.cloned() }));
         }
     }
     Ok(())
@@ -113,19 +113,21 @@ fn malformed(changes: &[Change]) -> Option<usize> {
     keys.iter().enumerate().position(|(index, key)| keys.iter().take(index).any(|earlier| earlier == key))
 }
 
-fn refuse(change: &Change, found: Option<&Row>) -> Option<Reason> {
+fn refuse(change: &Change, found: Option<&Row>) -> Option<RefusalReason> {
     match (change, found) {
         // Money enters a balance only by moving.
-        (Change::Insert(row), None) => (!row.may_begin()).then_some(Reason::IllegalMove),
+        (Change::Insert(row), None) => (!row.may_begin()).then_some(RefusalReason::IllegalMove),
         (Change::Move(_), _) => None,
-        (Change::Insert(_), Some(_)) => Some(Reason::Present),
-        (Change::Replace { .. } | Change::Remove { .. }, None) => Some(Reason::Absent),
+        (Change::Insert(_), Some(_)) => Some(RefusalReason::Present),
+        (Change::Replace { .. } | Change::Remove { .. }, None) => Some(RefusalReason::Absent),
         (Change::Replace { expect, .. } | Change::Remove { expect, .. }, Some(row))
             if row.revision() != *expect =>
         {
-            Some(Reason::Stale)
+            Some(RefusalReason::Stale)
         }
-        (Change::Replace { row, .. }, Some(old)) => (!old.may_become(row)).then_some(Reason::IllegalMove),
-        (Change::Remove { .. }, Some(old)) => (!old.may_be_removed()).then_some(Reason::IllegalMove),
+        (Change::Replace { row, .. }, Some(old)) => {
+            (!old.may_become(row)).then_some(RefusalReason::IllegalMove)
+        }
+        (Change::Remove { .. }, Some(old)) => (!old.may_be_removed()).then_some(RefusalReason::IllegalMove),
     }
 }

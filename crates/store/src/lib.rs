@@ -16,7 +16,7 @@ pub mod row;
 
 pub use change::{Change, ChangeSet, Move};
 pub use port::{
-    CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Reason, Receipt, Refusal, Scan,
-    Store, Tally, Upto,
+    CommitError, CommitReceipt, CommitRefusal, Committed, Due, EntryPage, Folded, Position, ReadError,
+    RefusalReason, Scan, Store, Tally, Upto,
 };
 pub use row::{ClaimMap, KeyMap, KeySet, Row, RowKey, UNTOLD, adopted};

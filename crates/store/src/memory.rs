@@ -4,12 +4,13 @@
 use crate::change::{Change, ChangeSet};
 use crate::judge::Image;
 use crate::port::{
-    CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Receipt, Scan, Store, Tally, Upto,
+    CommitError, CommitReceipt, Committed, Due, EntryPage, Folded, Position, ReadError, Scan, Store, Tally,
+    Upto,
 };
 use crate::row::{Row, RowKey};
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::ledger::totals::Entry;
-use counterfoil_core::payments::operation::Kind;
+use counterfoil_core::ledger::totals::AccountEntry;
+use counterfoil_core::payments::operation::OperationKind;
 use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::mask::Masked;
@@ -31,9 +32,9 @@ struct Shared {
     rows: BTreeMap<RowKey, Row>,
     log: Vec<Committed>,
     /// Entries in the order of their commits, with their tenants.
-    journal: Vec<(TenantId, Entry)>,
-    sets: HashMap<SetId, Receipt>,
-    faults: VecDeque<Fault>,
+    journal: Vec<(TenantId, AccountEntry)>,
+    sets: HashMap<SetId, CommitReceipt>,
+    faults: VecDeque<MemoryFault>,
     down: bool,
     sets_hidden: bool,
     latest: Option<Time>,
@@ -41,7 +42,7 @@ struct Shared {
 
 /// What the next commit does instead of its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum MemoryFault {
     /// It is written, but the caller is not told.
     DoubtAfter,
     /// It is not written, and the caller is not told.
@@ -61,7 +62,7 @@ impl MemoryStore {
     }
 
     /// Lines faults up for the commits to come.
-    pub fn fail_next(&self, faults: &[Fault]) {
+    pub fn fail_next(&self, faults: &[MemoryFault]) {
         self.lock().faults.extend(faults);
     }
 
@@ -87,7 +88,7 @@ impl MemoryStore {
 }
 
 impl Shared {
-    fn commit(&mut self, set: &ChangeSet, at: Time) -> Result<Receipt, CommitError> {
+    fn commit(&mut self, set: &ChangeSet, at: Time) -> Result<CommitReceipt, CommitError> {
         let mut image = Image::default();
         for key in set.changes().iter().map(Change::key) {
             let row = self.rows.get(&key).cloned();
@@ -95,7 +96,7 @@ impl Shared {
         }
         image.admit(set).map_err(CommitError::Refused)?;
         let position = Position(u64::try_from(self.log.len()).unwrap_or(u64::MAX).saturating_add(1));
-        let receipt = Receipt { position, at };
+        let receipt = CommitReceipt { position, at };
         for key in set.changes().iter().map(Change::key) {
             match image.get(&key) {
                 Some(row) => self.rows.insert(key, row.clone()),
@@ -111,7 +112,7 @@ impl Shared {
 }
 
 impl Shared {
-    fn of(&self, tenant: TenantId, account: AccountId) -> impl DoubleEndedIterator<Item = &Entry> {
+    fn of(&self, tenant: TenantId, account: AccountId) -> impl DoubleEndedIterator<Item = &AccountEntry> {
         let own =
             self.journal.iter().filter(move |(owner, entry)| (*owner, entry.account) == (tenant, account));
         own.map(|(_, entry)| entry)
@@ -179,7 +180,7 @@ impl Store for MemoryStore {
         account: AccountId,
         page: EntryPage,
         limit: usize,
-    ) -> Result<Vec<Entry>, ReadError> {
+    ) -> Result<Vec<AccountEntry>, ReadError> {
         let shared = self.readable()?;
         let own = shared.of(tenant, account);
         let limit = limit.min(SCAN_MAX);
@@ -208,7 +209,7 @@ impl Store for MemoryStore {
         let shared = self.readable()?;
         let mut folded = Folded::default();
         for entry in shared.of(tenant, account).filter(|entry| entry.position > after) {
-            let receipt = Receipt { position: entry.position, at: entry.at };
+            let receipt = CommitReceipt { position: entry.position, at: entry.at };
             if upto.includes(receipt) {
                 folded.totals = folded.totals.plus(entry.side, entry.layer, entry.amount);
                 folded.last = Some(receipt);
@@ -235,7 +236,7 @@ impl Store for MemoryStore {
         Ok(rows.into_iter().map(|(_, row)| row).take(limit.min(SCAN_MAX)).collect())
     }
 
-    async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
+    async fn commit(&self, set: ChangeSet) -> Result<CommitReceipt, CommitError> {
         let mut shared = self.lock();
         let at = (self.clock)().max(shared.latest.unwrap_or(Time::EPOCH));
         shared.latest = Some(at);
@@ -243,18 +244,18 @@ impl Store for MemoryStore {
             return Err(CommitError::Unavailable("the memory store was cut off".into()));
         }
         match shared.faults.pop_front() {
-            None | Some(Fault::Pass) => shared.commit(&set, at),
-            Some(Fault::DoubtAfter) => {
+            None | Some(MemoryFault::Pass) => shared.commit(&set, at),
+            Some(MemoryFault::DoubtAfter) => {
                 shared.commit(&set, at)?;
                 Err(CommitError::InDoubt(set.id()))
             }
-            Some(Fault::DoubtBefore) => Err(CommitError::InDoubt(set.id())),
-            Some(Fault::Conflict) => Err(CommitError::Conflict),
-            Some(Fault::Throttle) => Err(CommitError::Throttled),
+            Some(MemoryFault::DoubtBefore) => Err(CommitError::InDoubt(set.id())),
+            Some(MemoryFault::Conflict) => Err(CommitError::Conflict),
+            Some(MemoryFault::Throttle) => Err(CommitError::Throttled),
         }
     }
 
-    async fn committed(&self, id: SetId) -> Result<Option<Receipt>, ReadError> {
+    async fn committed(&self, id: SetId) -> Result<Option<CommitReceipt>, ReadError> {
         let shared = self.readable()?;
         if shared.sets_hidden {
             return Err(ReadError("the memory store hides its sets".into()));
@@ -296,8 +297,8 @@ impl Store for MemoryStore {
 }
 
 /// The entries of a set's transactions: within one commit they stand by transaction and leg.
-fn entries(set: &ChangeSet, receipt: Receipt) -> Vec<(TenantId, Entry)> {
-    let mut entries: Vec<(TenantId, Entry)> = Vec::new();
+fn entries(set: &ChangeSet, receipt: CommitReceipt) -> Vec<(TenantId, AccountEntry)> {
+    let mut entries: Vec<(TenantId, AccountEntry)> = Vec::new();
     for change in set.changes() {
         if let Change::Insert(row) = change
             && let Row::Transaction(transaction) = &**row
@@ -331,7 +332,7 @@ fn is_in(scan: &Scan, row: &Row) -> bool {
         }
         (Scan::RefundsOf { tenant, before, .. }, Row::Operation(operation)) => {
             operation.tenant == *tenant
-                && operation.kind == Kind::Refund
+                && operation.kind == OperationKind::Refund
                 && before.is_none_or(|before| operation.id < before)
         }
         (Scan::Operations { after, .. }, Row::Operation(operation)) => {
@@ -362,7 +363,7 @@ fn is_in(scan: &Scan, row: &Row) -> bool {
             transaction.tenant == *tenant && before.is_none_or(|before| transaction.id < before)
         }
         (Scan::Snapshots { tenant, account, upto, .. }, Row::Snapshot(snapshot)) => {
-            let receipt = Receipt { position: snapshot.position, at: snapshot.at };
+            let receipt = CommitReceipt { position: snapshot.position, at: snapshot.at };
             (snapshot.tenant, snapshot.account) == (*tenant, *account) && upto.includes(receipt)
         }
         (Scan::Accounts { after, .. }, Row::Account(account)) => {

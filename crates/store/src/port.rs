@@ -3,7 +3,7 @@
 use crate::change::ChangeSet;
 use crate::row::{Row, RowKey};
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::ledger::totals::{Entry, Totals};
+use counterfoil_core::ledger::totals::{AccountEntry, Totals};
 use counterfoil_core::outbox::Payment;
 use counterfoil_core::types::id::{
     AccountId, ChargeId, HoldId, OperationId, PayoutId, SetId, SubjectId, TenantId, TransactionId,
@@ -41,11 +41,11 @@ pub trait Store: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<Row>, ReadError>> + Send;
 
     /// Commits all of the set or nothing.
-    fn commit(&self, set: ChangeSet) -> impl Future<Output = Result<Receipt, CommitError>> + Send;
+    fn commit(&self, set: ChangeSet) -> impl Future<Output = Result<CommitReceipt, CommitError>> + Send;
 
     /// Whether the set of that id was committed: how a commit in doubt is resolved. A set that is said not to be there
     /// does not appear later; a store that cannot promise that gives an error.
-    fn committed(&self, id: SetId) -> impl Future<Output = Result<Option<Receipt>, ReadError>> + Send;
+    fn committed(&self, id: SetId) -> impl Future<Output = Result<Option<CommitReceipt>, ReadError>> + Send;
 
     /// Committed sets after `after`, in commit order, at most `limit`.
     fn feed(
@@ -61,7 +61,7 @@ pub trait Store: Send + Sync + 'static {
         account: AccountId,
         page: EntryPage,
         limit: usize,
-    ) -> impl Future<Output = Result<Vec<Entry>, ReadError>> + Send;
+    ) -> impl Future<Output = Result<Vec<AccountEntry>, ReadError>> + Send;
 
     /// What an account's entries after `after` and up to `upto` add up to.
     fn fold(
@@ -83,7 +83,7 @@ pub trait Store: Send + Sync + 'static {
 
 /// A commit that happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Receipt {
+pub struct CommitReceipt {
     /// Its place in the order.
     pub position: Position,
     /// The store's time of it.
@@ -94,7 +94,7 @@ pub struct Receipt {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
     /// Its place and time.
-    pub receipt: Receipt,
+    pub receipt: CommitReceipt,
     /// Which set.
     pub set: SetId,
     /// The rows it wrote or removed.
@@ -309,7 +309,7 @@ pub enum Upto {
 
 impl Upto {
     /// Whether a commit is within.
-    pub fn includes(self, receipt: Receipt) -> bool {
+    pub fn includes(self, receipt: CommitReceipt) -> bool {
         match self {
             Upto::Now => true,
             Upto::Position(position) => receipt.position <= position,
@@ -324,7 +324,7 @@ pub struct Folded {
     /// What they add up to.
     pub totals: Totals,
     /// The commit of the last of them, if there was any.
-    pub last: Option<Receipt>,
+    pub last: Option<CommitReceipt>,
 }
 
 /// Counts of the work at hand.
@@ -344,7 +344,7 @@ pub struct Tally {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommitError {
     /// A precondition does not hold. Nothing was written.
-    Refused(Box<Refusal>),
+    Refused(Box<CommitRefusal>),
     /// Another writer was in the way. Nothing was written; try again.
     Conflict,
     /// The set may or may not have been written. Ask [`Store::committed`].
@@ -357,18 +357,18 @@ pub enum CommitError {
 
 /// Which precondition failed, and what was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct CommitRefusal {
     /// Index of the change in its set.
     pub change: usize,
     /// What is wrong with it.
-    pub reason: Reason,
+    pub reason: RefusalReason,
     /// The row that is there, if one is.
     pub found: Option<Row>,
 }
 
 /// Why a change is refused, in order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum RefusalReason {
     /// The set is empty, too large, or names a row twice.
     Malformed,
     /// An insertion found the row there.

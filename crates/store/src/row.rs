@@ -1,12 +1,12 @@
 //! The rows a store keeps. Each has one key; each that can change has a revision that grows with every write.
 
-use counterfoil_core::audit::Record;
+use counterfoil_core::audit::AuditRecord;
 use counterfoil_core::idempotency::claim::{Claim, ClaimId};
-use counterfoil_core::ledger::account::{Account, Code, Name};
-use counterfoil_core::ledger::asset::Definition;
+use counterfoil_core::ledger::account::{Account, AccountCode, AccountName};
+use counterfoil_core::ledger::asset::AssetDefinition;
 use counterfoil_core::ledger::balance::Balance;
 use counterfoil_core::ledger::hold::Hold;
-use counterfoil_core::ledger::snapshot::{Cursor, Reader, Snapshot};
+use counterfoil_core::ledger::snapshot::{Cursor, FeedReader, Snapshot};
 use counterfoil_core::ledger::transaction::{Reversal, Transaction};
 use counterfoil_core::outbox::Outbox;
 use counterfoil_core::payments::charge::Charge;
@@ -46,7 +46,7 @@ pub enum Row {
     /// Work to be done.
     Outbox(Outbox),
     /// An audit record; never changed, never removed.
-    Audit(Record),
+    Audit(AuditRecord),
     /// A tenant.
     Tenant(Tenant),
     /// An API key.
@@ -56,9 +56,9 @@ pub enum Row {
     /// A ledger account.
     Account(Account),
     /// An account's code; never changed, never removed.
-    Name(Name),
+    Name(AccountName),
     /// A tenant's own asset; never changed, never removed.
-    Asset(Definition),
+    Asset(AssetDefinition),
     /// A shard of a guarded balance. It is changed by [`crate::Change::Move`] only.
     Balance(Balance),
     /// A transaction with its entries; never changed, never removed.
@@ -126,7 +126,7 @@ pub enum RowKey {
     /// By tenant and id.
     Account(TenantId, AccountId),
     /// By tenant and code.
-    Name(TenantId, Code),
+    Name(TenantId, AccountCode),
     /// By tenant and code.
     Asset(TenantId, Asset),
     /// By tenant, account and shard.
@@ -140,7 +140,7 @@ pub enum RowKey {
     /// By tenant, account and position.
     Snapshot(TenantId, AccountId, Position),
     /// By reader.
-    Cursor(Reader),
+    Cursor(FeedReader),
 }
 
 impl RowKey {
@@ -327,13 +327,13 @@ from_row!(
     Operation(Operation),
     Payout(Payout),
     Outbox(Outbox),
-    Audit(Record),
+    Audit(AuditRecord),
     Tenant(Tenant),
     ApiKey(ApiKey),
     Slot(Slot),
     Account(Account),
-    Name(Name),
-    Asset(Definition),
+    Name(AccountName),
+    Asset(AssetDefinition),
     Balance(Balance),
     Transaction(Transaction),
     Reversal(Reversal),

@@ -5,7 +5,7 @@
 use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
 use counterfoil_store::conformance::fixtures::{TENANT, charge, charge_id, set};
 use counterfoil_store::judge::{Image, judge};
-use counterfoil_store::{ChangeSet, Reason, Row, RowKey};
+use counterfoil_store::{ChangeSet, RefusalReason, Row, RowKey};
 
 fn key(number: i64) -> RowKey {
     RowKey::Charge(TENANT, charge_id(number))
@@ -43,7 +43,11 @@ fn a_set_holds_so_many_changes_and_no_more() {
     assert_eq!(judge(&image, &of(CHANGES_PER_SET_MAX)), Ok(()));
     for count in [0, CHANGES_PER_SET_MAX + 1] {
         let refusal = judge(&image, &of(count)).unwrap_err();
-        assert_eq!((refusal.change, refusal.reason, refusal.found), (0, Reason::Malformed, None), "{count}");
+        assert_eq!(
+            (refusal.change, refusal.reason, refusal.found),
+            (0, RefusalReason::Malformed, None),
+            "{count}"
+        );
     }
 }
 
@@ -53,5 +57,5 @@ fn what_was_admitted_and_removed_is_absent_for_the_next() {
     image.admit(&set(1).insert(charge(1))).unwrap();
     assert_eq!(image.get(&key(1)), Some(&Row::from(charge(1))));
     let again = image.admit(&set(2).insert(charge(1))).unwrap_err();
-    assert_eq!((again.reason, again.found), (Reason::Present, Some(charge(1).into())));
+    assert_eq!((again.reason, again.found), (RefusalReason::Present, Some(charge(1).into())));
 }

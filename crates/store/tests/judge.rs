@@ -1,8 +1,8 @@
 //! The judge alone: its reasons in their order of precedence, and the image a group is judged against.
 
-use counterfoil_core::idempotency::claim::{Claim, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimState};
 use counterfoil_core::ledger::balance::{Balance, Delta, Guarded};
-use counterfoil_core::payments::charge::{Charge, Status};
+use counterfoil_core::payments::charge::{Charge, ChargeStatus};
 use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
 use counterfoil_store::conformance::fixtures::ledger::{
     BOTH, FLOOR, account_id, moving, opened, outgoing, posted,
@@ -11,7 +11,7 @@ use counterfoil_store::conformance::fixtures::{
     TENANT, at, charge, charge_id, claim, claim_in, outbox, set, settled,
 };
 use counterfoil_store::judge::{Image, judge};
-use counterfoil_store::{ChangeSet, Reason, Refusal, Row, RowKey};
+use counterfoil_store::{ChangeSet, CommitRefusal, RefusalReason, Row, RowKey};
 
 fn image(rows: &[Row]) -> Image {
     let mut image = Image::default();
@@ -21,11 +21,11 @@ fn image(rows: &[Row]) -> Image {
     image
 }
 
-fn reason(image: &Image, set: &ChangeSet) -> Option<(usize, Reason)> {
+fn reason(image: &Image, set: &ChangeSet) -> Option<(usize, RefusalReason)> {
     judge(image, set).err().map(|refusal| (refusal.change, refusal.reason))
 }
 
-fn charge_at(number: i64, status: Status, revision: u64) -> Charge {
+fn charge_at(number: i64, status: ChargeStatus, revision: u64) -> Charge {
     Charge { status, revision, ..charge(number) }
 }
 
@@ -34,10 +34,10 @@ fn malformed_comes_before_everything() {
     let image = image(&[charge(1).into()]);
     // The first change alone would be Present.
     let twice = set(1).insert(charge(1)).insert(charge(2)).insert(charge(2));
-    assert_eq!(reason(&image, &twice), Some((2, Reason::Malformed)));
+    assert_eq!(reason(&image, &twice), Some((2, RefusalReason::Malformed)));
     let long = (1..=100).map(charge).fold(set(1), ChangeSet::insert);
-    assert_eq!(reason(&image, &long), Some((0, Reason::Malformed)));
-    assert_eq!(reason(&image, &set(1)), Some((0, Reason::Malformed)));
+    assert_eq!(reason(&image, &long), Some((0, RefusalReason::Malformed)));
+    assert_eq!(reason(&image, &set(1)), Some((0, RefusalReason::Malformed)));
     let refusal = judge(&image, &twice).unwrap_err();
     assert_eq!(refusal.found, None, "a malformed set is not held against any row");
 }
@@ -51,29 +51,29 @@ fn a_set_as_long_as_allowed_commits() {
 #[test]
 fn too_long_comes_before_twice() {
     let long = (1..=99).map(charge).fold(set(1), ChangeSet::insert).insert(charge(1));
-    assert_eq!(reason(&image(&[]), &long), Some((0, Reason::Malformed)));
+    assert_eq!(reason(&image(&[]), &long), Some((0, RefusalReason::Malformed)));
 }
 
 #[test]
 fn stale_comes_before_an_illegal_move() {
-    let image = image(&[charge_at(1, Status::Succeeded, 5).into()]);
-    let illegal = charge_at(1, Status::Failed, 6);
+    let image = image(&[charge_at(1, ChargeStatus::Succeeded, 5).into()]);
+    let illegal = charge_at(1, ChargeStatus::Failed, 6);
     let replace = |expect| set(1).replace(illegal.clone(), expect);
-    assert_eq!(reason(&image, &replace(4)), Some((0, Reason::Stale)));
-    assert_eq!(reason(&image, &replace(5)), Some((0, Reason::IllegalMove)));
+    assert_eq!(reason(&image, &replace(4)), Some((0, RefusalReason::Stale)));
+    assert_eq!(reason(&image, &replace(5)), Some((0, RefusalReason::IllegalMove)));
     let remove = |expect| set(1).remove(RowKey::Charge(TENANT, charge_id(1)), expect);
-    assert_eq!(reason(&image, &remove(4)), Some((0, Reason::Stale)));
-    assert_eq!(reason(&image, &remove(5)), Some((0, Reason::IllegalMove)));
+    assert_eq!(reason(&image, &remove(4)), Some((0, RefusalReason::Stale)));
+    assert_eq!(reason(&image, &remove(5)), Some((0, RefusalReason::IllegalMove)));
 }
 
 #[test]
 fn absent_comes_before_stale_and_illegal() {
     let none = image(&[]);
-    let replace = set(1).replace(charge_at(1, Status::Failed, 1), 1);
-    assert_eq!(reason(&none, &replace), Some((0, Reason::Absent)));
+    let replace = set(1).replace(charge_at(1, ChargeStatus::Failed, 1), 1);
+    assert_eq!(reason(&none, &replace), Some((0, RefusalReason::Absent)));
     assert_eq!(
         reason(&none, &set(1).remove(RowKey::Charge(TENANT, charge_id(1)), 1)),
-        Some((0, Reason::Absent))
+        Some((0, RefusalReason::Absent))
     );
 }
 
@@ -81,9 +81,12 @@ fn absent_comes_before_stale_and_illegal() {
 fn an_earlier_change_comes_before_a_later_one_whatever_the_reason() {
     let image = image(&[charge(1).into(), charge(2).into()]);
     let sets = [
-        (set(1).remove(RowKey::Charge(TENANT, charge_id(2)), 1).insert(charge(1)), Reason::IllegalMove),
-        (set(1).insert(charge(1)).remove(RowKey::Charge(TENANT, charge_id(2)), 1), Reason::Present),
-        (set(1).replace(outbox(9), 1).insert(charge(1)), Reason::Absent),
+        (
+            set(1).remove(RowKey::Charge(TENANT, charge_id(2)), 1).insert(charge(1)),
+            RefusalReason::IllegalMove,
+        ),
+        (set(1).insert(charge(1)).remove(RowKey::Charge(TENANT, charge_id(2)), 1), RefusalReason::Present),
+        (set(1).replace(outbox(9), 1).insert(charge(1)), RefusalReason::Absent),
     ];
     for (set, first) in sets {
         assert_eq!(reason(&image, &set), Some((0, first)));
@@ -92,15 +95,15 @@ fn an_earlier_change_comes_before_a_later_one_whatever_the_reason() {
 
 #[test]
 fn a_refusal_says_what_was_found() {
-    let there = Row::from(charge_at(1, Status::Processing, 5));
+    let there = Row::from(charge_at(1, ChargeStatus::Processing, 5));
     let image = image(std::slice::from_ref(&there));
     for (set, reason) in [
-        (set(1).insert(charge(1)), Reason::Present),
-        (set(1).replace(charge_at(1, Status::Failed, 6), 4), Reason::Stale),
-        (set(1).replace(charge_at(1, Status::Failed, 5), 5), Reason::IllegalMove),
-        (set(1).remove(there.key(), 5), Reason::IllegalMove),
+        (set(1).insert(charge(1)), RefusalReason::Present),
+        (set(1).replace(charge_at(1, ChargeStatus::Failed, 6), 4), RefusalReason::Stale),
+        (set(1).replace(charge_at(1, ChargeStatus::Failed, 5), 5), RefusalReason::IllegalMove),
+        (set(1).remove(there.key(), 5), RefusalReason::IllegalMove),
     ] {
-        let expected = Refusal { change: 0, reason, found: Some(there.clone()) };
+        let expected = CommitRefusal { change: 0, reason, found: Some(there.clone()) };
         assert_eq!(judge(&image, &set), Err(Box::new(expected)));
     }
 }
@@ -113,10 +116,10 @@ fn neighbours_see_what_was_admitted_and_not_what_was_refused() {
     let refused = set(2).insert(charge(2)).insert(claim(1));
     assert_eq!(
         image.admit(&refused).unwrap_err(),
-        Box::new(Refusal { change: 1, reason: Reason::Present, found: Some(claim(1).into()) })
+        Box::new(CommitRefusal { change: 1, reason: RefusalReason::Present, found: Some(claim(1).into()) })
     );
     assert_eq!(image.get(&RowKey::Charge(TENANT, charge_id(2))), None);
-    let done = claim_in(1, State::Completed(settled(b"", at(1))));
+    let done = claim_in(1, ClaimState::Completed(settled(b"", at(1))));
     let done = Claim { revision: 2, ..done };
     image.admit(&set(3).replace(done, 1).remove(RowKey::Outbox(TENANT, charge_id(1).into()), 1)).unwrap();
     assert!(image.knows(&RowKey::Outbox(TENANT, charge_id(1).into())));
@@ -131,18 +134,18 @@ fn malformed_comes_before_a_balance_that_cannot_move() {
     let image = image(&[opened(1, Some(0), None).into()]);
     let debit = || moving(1, FLOOR, posted(-1));
     let twice = set(1).shift(debit()).insert(charge(1)).shift(debit());
-    assert_eq!(reason(&image, &twice), Some((2, Reason::Malformed)));
-    assert_eq!(reason(&image, &set(1).shift(debit())), Some((0, Reason::Insufficient)));
+    assert_eq!(reason(&image, &twice), Some((2, RefusalReason::Malformed)));
+    assert_eq!(reason(&image, &set(1).shift(debit())), Some((0, RefusalReason::Insufficient)));
 }
 
 #[test]
 fn a_balance_that_is_there_is_present_before_its_money_is_looked_at() {
     let rich = Balance { posted: 1, ..opened(1, None, None) };
-    assert_eq!(reason(&image(&[]), &set(1).insert(rich)), Some((0, Reason::IllegalMove)));
+    assert_eq!(reason(&image(&[]), &set(1).insert(rich)), Some((0, RefusalReason::IllegalMove)));
     let there = image(&[opened(1, Some(0), None).into()]);
-    assert_eq!(reason(&there, &set(1).insert(rich)), Some((0, Reason::Present)));
+    assert_eq!(reason(&there, &set(1).insert(rich)), Some((0, RefusalReason::Present)));
     let replaced = set(1).replace(Balance { revision: 2, ..opened(1, Some(0), None) }, 7);
-    assert_eq!(reason(&there, &replaced), Some((0, Reason::Stale)));
+    assert_eq!(reason(&there, &replaced), Some((0, RefusalReason::Stale)));
 }
 
 #[test]
@@ -152,7 +155,7 @@ fn more_than_is_held_comes_before_both_bounds() {
     let release = |posted| Delta { posted, ..outgoing(-1) };
     for posted in [-1, 0, 1] {
         let set = set(1).shift(moving(1, BOTH, release(posted)));
-        assert_eq!(reason(&image, &set), Some((0, Reason::NotHeld)), "{posted}");
+        assert_eq!(reason(&image, &set), Some((0, RefusalReason::NotHeld)), "{posted}");
     }
 }
 
@@ -162,7 +165,10 @@ fn a_move_is_judged_by_the_bounds_that_are_there_and_not_by_those_it_names() {
     assert_eq!(reason(&unbound, &set(1).shift(moving(1, BOTH, posted(-9)))), None);
     let bound = image(&[opened(1, Some(0), None).into()]);
     let none = Guarded { floor: false, cap: false };
-    assert_eq!(reason(&bound, &set(1).shift(moving(1, none, posted(-9)))), Some((0, Reason::Insufficient)));
+    assert_eq!(
+        reason(&bound, &set(1).shift(moving(1, none, posted(-9)))),
+        Some((0, RefusalReason::Insufficient))
+    );
 }
 
 #[test]
@@ -174,7 +180,7 @@ fn neighbours_see_moves_that_were_admitted_and_not_those_refused() {
     image.admit(&set(2).shift(moving(1, FLOOR, posted(-7)))).unwrap();
     assert_eq!(image.get(&key), Some(&at(3, 3)));
     let refused = image.admit(&set(3).insert(claim(1)).shift(moving(1, FLOOR, posted(-4)))).unwrap_err();
-    let expected = Refusal { change: 1, reason: Reason::Insufficient, found: Some(at(3, 3)) };
+    let expected = CommitRefusal { change: 1, reason: RefusalReason::Insufficient, found: Some(at(3, 3)) };
     assert_eq!(*refused, expected);
     assert_eq!(image.get(&RowKey::Claim(TENANT, claim(1).id)), None);
     image.admit(&set(4).shift(moving(1, FLOOR, posted(-3)))).unwrap();

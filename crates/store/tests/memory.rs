@@ -3,7 +3,7 @@
 use counterfoil_core::types::time::Time;
 use counterfoil_store::conformance::fixtures::ledger::account_id;
 use counterfoil_store::conformance::fixtures::{NOW, TENANT, at, claim, claim_id, opening};
-use counterfoil_store::memory::{Fault, MemoryStore};
+use counterfoil_store::memory::{MemoryFault, MemoryStore};
 use counterfoil_store::{CommitError, Due, EntryPage, Position, RowKey, Scan, Store, Upto};
 use std::future::{Ready, ready};
 use std::sync::Arc;
@@ -34,7 +34,12 @@ fn a_clock_set_back_does_not_move_the_store() {
 #[tokio::test]
 async fn faults_come_in_the_order_they_were_lined_up() {
     let (store, ()) = fresh().await;
-    store.fail_next(&[Fault::Pass, Fault::Conflict, Fault::Throttle, Fault::DoubtBefore]);
+    store.fail_next(&[
+        MemoryFault::Pass,
+        MemoryFault::Conflict,
+        MemoryFault::Throttle,
+        MemoryFault::DoubtBefore,
+    ]);
     assert!(store.commit(opening(1)).await.is_ok());
     assert_eq!(store.commit(opening(2)).await, Err(CommitError::Conflict));
     assert_eq!(store.commit(opening(2)).await, Err(CommitError::Throttled));

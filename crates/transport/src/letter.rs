@@ -2,7 +2,7 @@
 //! it was.
 //!
 //! Asking "was it sent?" and then giving up would leave a moment in which it is sent after all. Here giving up is itself the
-//! question: [`Receipt::withdraw`] and the hand-over exchange one flag, so exactly one of them happens, whoever moves the
+//! question: [`SendReceipt::withdraw`] and the hand-over exchange one flag, so exactly one of them happens, whoever moves the
 //! connection. A request without the body its head announces is not a request, so "withdrawn" means that nothing was executed,
 //! whatever the connection had done before.
 //!
@@ -36,7 +36,7 @@ pub struct Letter {
 }
 
 /// The sender's half: can still withdraw the letter while nobody took it.
-pub struct Receipt(Arc<AtomicU8>);
+pub struct SendReceipt(Arc<AtomicU8>);
 
 /// The letter was withdrawn, taken before, or is too late.
 #[derive(Debug, thiserror::Error)]
@@ -45,10 +45,10 @@ pub struct Gone;
 
 impl Letter {
     /// A letter that may leave until `not_after`, and its receipt.
-    pub fn new(content: impl Into<Bytes>, not_after: Deadline) -> (Letter, Receipt) {
+    pub fn new(content: impl Into<Bytes>, not_after: Deadline) -> (Letter, SendReceipt) {
         let flag = Arc::new(AtomicU8::new(WAITING));
         let letter = Letter { content: content.into(), not_after, flag: Arc::clone(&flag) };
-        (letter, Receipt(flag))
+        (letter, SendReceipt(flag))
     }
 
     /// The end of the exchange it is sent in.
@@ -57,7 +57,7 @@ impl Letter {
     }
 }
 
-impl Receipt {
+impl SendReceipt {
     /// Takes the letter back. True if it had not left, and then it never will.
     pub fn withdraw(&self) -> bool {
         withdraw(&self.0)
@@ -106,7 +106,7 @@ mod tests {
     use http_body_util::BodyExt;
     use std::time::Duration;
 
-    fn in_time(content: &'static str) -> (Letter, Receipt) {
+    fn in_time(content: &'static str) -> (Letter, SendReceipt) {
         Letter::new(content, Deadline::after(Duration::from_hours(1)))
     }
 

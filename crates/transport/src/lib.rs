@@ -13,5 +13,5 @@ mod transport;
 
 pub use address::{Address, BadAddress, at};
 pub use deadline::Deadline;
-pub use letter::{Letter, Receipt};
-pub use transport::{Answer, Failure, Limits, Transport, TransportConfigError};
+pub use letter::{Letter, SendReceipt};
+pub use transport::{HttpAnswer, Transport, TransportConfigError, TransportFailure, TransportLimits};

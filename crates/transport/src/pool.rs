@@ -9,7 +9,7 @@ use http::header::HOST;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderValue, Request, Response, Uri};
 use hyper::body::Incoming;
-use hyper::client::conn::http1::{Builder, Connection, SendRequest};
+use hyper::client::conn::http1::{Builder, Connection as HyperConnection, SendRequest};
 use hyper::rt::{Read, Write};
 use std::collections::HashMap;
 use std::error::Error;
@@ -44,7 +44,7 @@ impl<C> Connect for C where
 }
 
 /// Connections that nobody uses now, by server; of each server, the one used last at the end.
-type Idle<C> = HashMap<Server, Vec<(Line<<C as Service<Uri>>::Response>, Instant)>>;
+type Idle<C> = HashMap<Server, Vec<(Connection<<C as Service<Uri>>::Response>, Instant)>>;
 
 /// Whom a connection leads to. The scheme counts: what is meant for TLS must not travel without.
 type Server = (Scheme, Authority);
@@ -56,11 +56,11 @@ pub(crate) struct Pool<C: Connect> {
 }
 
 /// One connection, in the hands of who uses it.
-pub(crate) struct Line<I: Read + Write> {
+pub(crate) struct Connection<I: Read + Write> {
     sender: SendRequest<Letter>,
     /// Nothing once it has ended: whoever still hopes for an answer learns by that. Boxed, or every call would have room for it
     /// twice, with TLS and without.
-    connection: Option<Box<Connection<I, Letter>>>,
+    connection: Option<Box<HyperConnection<I, Letter>>>,
 }
 
 /// A request as it is sent, and where to.
@@ -75,11 +75,11 @@ impl<C: Connect> Pool<C> {
         Pool { connector, idle: Mutex::default() }
     }
 
-    /// Sends a request and waits for the head of its answer, whose body comes while the line is asked to [`Line::carry`] it.
+    /// Sends a request and waits for the head of its answer, whose body comes while the line is asked to [`Connection::carry`] it.
     pub(crate) async fn ask(
         &self,
         request: Request<Letter>,
-    ) -> Result<(Response<Incoming>, Line<C::Response>, Server), Trouble> {
+    ) -> Result<(Response<Incoming>, Connection<C::Response>, Server), Trouble> {
         let Addressed { mut request, server, uri } = Addressed::of(request)?;
         loop {
             let (mut line, is_new) = match self.take(&server) {
@@ -103,7 +103,7 @@ impl<C: Connect> Pool<C> {
     }
 
     /// Takes a line back, if it can be used again.
-    pub(crate) async fn put_back(&self, server: Server, mut line: Line<C::Response>) {
+    pub(crate) async fn put_back(&self, server: Server, mut line: Connection<C::Response>) {
         if !line.is_free().await {
             return;
         }
@@ -117,7 +117,7 @@ impl<C: Connect> Pool<C> {
     }
 
     /// The line that was used last; those before it may close while nobody needs them.
-    fn take(&self, server: &Server) -> Option<Line<C::Response>> {
+    fn take(&self, server: &Server) -> Option<Connection<C::Response>> {
         let mut idle = self.idle();
         let lines = idle.get_mut(server)?;
         let (line, since) = lines.pop()?;
@@ -128,13 +128,13 @@ impl<C: Connect> Pool<C> {
         Some(line)
     }
 
-    async fn connect(&self, uri: Uri) -> Result<Line<C::Response>, Trouble> {
+    async fn connect(&self, uri: Uri) -> Result<Connection<C::Response>, Trouble> {
         let mut connector = self.connector.clone();
         poll_fn(|context| connector.poll_ready(context)).await.map_err(Into::into)?;
         let io = connector.call(uri).await.map_err(Into::into)?;
         let (sender, connection) =
             Builder::new().max_buf_size(HEAD_BYTES_MAX).writev(false).handshake(io).await?;
-        Ok(Line { sender, connection: Some(Box::new(connection)) })
+        Ok(Connection { sender, connection: Some(Box::new(connection)) })
     }
 
     fn idle(&self) -> MutexGuard<'_, Idle<C>> {
@@ -142,7 +142,7 @@ impl<C: Connect> Pool<C> {
     }
 }
 
-impl<I: Read + Write + Unpin> Line<I> {
+impl<I: Read + Write + Unpin> Connection<I> {
     /// Moves the connection's messages until `wanted` is there.
     pub(crate) async fn carry<F: Future>(&mut self, wanted: F) -> F::Output {
         let mut wanted = pin!(wanted);

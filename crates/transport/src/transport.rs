@@ -1,10 +1,10 @@
 //! Pooled connections to one server, and one exchange on them under one deadline.
 
 use crate::deadline::Deadline;
-use crate::letter::{Letter, Receipt};
+use crate::letter::{Letter, SendReceipt};
 use crate::pool::{Connect, Pool};
 use bytes::Bytes;
-use counterfoil_core::payments::provider::{Cause, Outcome};
+use counterfoil_core::payments::provider::{Cause, ProviderOutcome};
 use counterfoil_core::types::time::Span;
 use http::header::RETRY_AFTER;
 use http::{Request, Response, StatusCode};
@@ -32,7 +32,7 @@ const TIMEOUT_MAX: Duration = Duration::from_mins(10);
 
 /// What one connector may take.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct TransportLimits {
     /// How long one call may take: connecting, sending and reading the whole answer.
     pub timeout: Duration,
     /// Requests that may be under way at once, and connections kept open between them.
@@ -66,7 +66,7 @@ enum SchemePool {
 }
 
 /// A whole answer.
-pub struct Answer {
+pub struct HttpAnswer {
     /// Its status.
     pub status: StatusCode,
     /// The `Retry-After` header, as sent.
@@ -78,7 +78,7 @@ pub struct Answer {
 /// Longest pause a server can ask for: more than this is a mistake on its side.
 const RETRY_AFTER_SECONDS_MAX: u64 = 300;
 
-impl Answer {
+impl HttpAnswer {
     /// The pause the server asks for, in whole seconds; a date or any other text is no wish at all.
     pub fn pause(&self) -> Option<Span> {
         let seconds: u64 = self.retry_after.as_deref()?.trim().parse().ok()?;
@@ -88,7 +88,7 @@ impl Answer {
 
 /// Why there is no answer. Whether the request left is for its receipt to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum TransportFailure {
     /// Every slot was taken.
     Full,
     /// The deadline passed.
@@ -99,14 +99,14 @@ pub enum Failure {
     TooLarge,
 }
 
-impl Failure {
+impl TransportFailure {
     /// Why nothing is known of a request that may have left.
     pub const fn cause(self) -> Cause {
         match self {
-            Failure::Full => Cause::InProgress,
-            Failure::Timeout => Cause::Timeout,
-            Failure::Cut => Cause::Cut,
-            Failure::TooLarge => Cause::Unreadable,
+            TransportFailure::Full => Cause::InProgress,
+            TransportFailure::Timeout => Cause::Timeout,
+            TransportFailure::Cut => Cause::Cut,
+            TransportFailure::TooLarge => Cause::Unreadable,
         }
     }
 }
@@ -114,11 +114,11 @@ impl Failure {
 impl Transport {
     /// A road; connections are made when they are needed. `is_worded` says of which answers the body is read.
     pub fn new(
-        limits: Limits,
+        limits: TransportLimits,
         is_https: bool,
         is_worded: fn(StatusCode) -> bool,
     ) -> Result<Transport, TransportConfigError> {
-        let Limits { timeout, connections_max } = limits;
+        let TransportLimits { timeout, connections_max } = limits;
         if timeout.is_zero() || timeout > TIMEOUT_MAX {
             return Err(TransportConfigError::Timeout);
         }
@@ -155,7 +155,11 @@ impl Transport {
     }
 
     /// As [`exchange`](Transport::exchange); where there is no answer, what that means for what was asked.
-    pub async fn deliver(&self, request: Request<Letter>, receipt: &Receipt) -> Result<Answer, Outcome> {
+    pub async fn deliver(
+        &self,
+        request: Request<Letter>,
+        receipt: &SendReceipt,
+    ) -> Result<HttpAnswer, ProviderOutcome> {
         let failure = match self.exchange(request).await {
             Ok(answer) => return Ok(answer),
             Err(failure) => failure,
@@ -163,18 +167,20 @@ impl Transport {
         // Only the receipt knows, and asking it makes it final.
         let never_left = receipt.withdraw();
         Err(match failure {
-            Failure::Full => Outcome::Busy { retry_after: None },
-            Failure::Timeout | Failure::Cut if never_left => Outcome::NotSent,
-            Failure::Timeout | Failure::Cut | Failure::TooLarge => Outcome::Unknown(failure.cause()),
+            TransportFailure::Full => ProviderOutcome::Busy { retry_after: None },
+            TransportFailure::Timeout | TransportFailure::Cut if never_left => ProviderOutcome::NotSent,
+            TransportFailure::Timeout | TransportFailure::Cut | TransportFailure::TooLarge => {
+                ProviderOutcome::Unknown(failure.cause())
+            }
         })
     }
 
     /// Sends one request and reads its answer, both before the letter's deadline.
-    pub async fn exchange(&self, request: Request<Letter>) -> Result<Answer, Failure> {
+    pub async fn exchange(&self, request: Request<Letter>) -> Result<HttpAnswer, TransportFailure> {
         let deadline = request.body().not_after();
         // Half the deadline: a request sent with hardly any time left would only produce an unknown outcome.
         let Ok(Ok(_slot)) = timeout(self.timeout / 2, self.slots.acquire()).await else {
-            return Err(Failure::Full);
+            return Err(TransportFailure::Full);
         };
         match &self.pool {
             SchemePool::Plain(pool) => self.over(pool, request, deadline).await,
@@ -187,15 +193,15 @@ impl Transport {
         pool: &Pool<C>,
         request: Request<Letter>,
         deadline: Deadline,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<HttpAnswer, TransportFailure> {
         let (response, mut line, server) = match timeout_at(deadline.timer(), pool.ask(request)).await {
             Ok(Ok(answered)) => answered,
             Ok(Err(error)) => {
                 // The only place that still knows why: a name that does not resolve, a certificate, a reset.
                 tracing::warn!(?error, "no answer from the provider");
-                return Err(Failure::Cut);
+                return Err(TransportFailure::Cut);
             }
-            Err(_) => return Err(Failure::Timeout),
+            Err(_) => return Err(TransportFailure::Timeout),
         };
         let answer = line.carry(read(response, deadline, self.is_worded)).await?;
         pool.put_back(server, line).await;
@@ -207,7 +213,7 @@ async fn read(
     response: Response<Incoming>,
     deadline: Deadline,
     is_worded: fn(StatusCode) -> bool,
-) -> Result<Answer, Failure> {
+) -> Result<HttpAnswer, TransportFailure> {
     let status = response.status();
     let retry_after =
         response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
@@ -215,19 +221,19 @@ async fn read(
     let body = if is_worded(status) {
         match timeout_at(deadline.timer(), Limited::new(body, BODY_BYTES_MAX).collect()).await {
             Ok(Ok(whole)) => whole.to_bytes(),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(Failure::TooLarge),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(TransportFailure::TooLarge),
             Ok(Err(error)) => {
                 tracing::warn!(?error, "the provider's answer broke off");
-                return Err(Failure::Cut);
+                return Err(TransportFailure::Cut);
             }
-            Err(_) => return Err(Failure::Timeout),
+            Err(_) => return Err(TransportFailure::Timeout),
         }
     } else {
         // What comes of it does not matter: the answer is its status.
         let _ = timeout(DRAIN_MAX, Limited::new(body, DRAIN_BYTES_MAX).collect()).await;
         Bytes::new()
     };
-    Ok(Answer { status, retry_after, body })
+    Ok(HttpAnswer { status, retry_after, body })
 }
 
 #[cfg(test)]
@@ -250,7 +256,7 @@ mod tests {
             ("Wed, 21 Oct 2015 07:28:00 GMT", None),
         ] {
             let retry_after = Some(header.to_owned());
-            let answer = Answer { status: StatusCode::OK, retry_after, body: Bytes::new() };
+            let answer = HttpAnswer { status: StatusCode::OK, retry_after, body: Bytes::new() };
             assert_eq!(answer.pause(), seconds.map(|s| Span::from_ms(s * 1_000)), "{header}");
         }
     }
@@ -264,7 +270,7 @@ mod tests {
             (second, 0, TransportConfigError::Connections),
             (second, 10_001, TransportConfigError::Connections),
         ] {
-            let limits = Limits { timeout, connections_max };
+            let limits = TransportLimits { timeout, connections_max };
             assert_eq!(Transport::new(limits, false, |_| true).err(), Some(why));
         }
     }

@@ -4,8 +4,8 @@ use crate::fields;
 use crate::json;
 use crate::layout::{Layout, Shape};
 use crate::time::Stamp;
-use counterfoil_core::ledger::asset::Definition;
-use counterfoil_core::payments::ledger::Act;
+use counterfoil_core::ledger::asset::AssetDefinition;
+use counterfoil_core::payments::ledger::LedgerCommand;
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::json::Json;
 use counterfoil_core::types::limits::ASSET_EXPONENT_MAX;
@@ -18,19 +18,19 @@ pub const LAYOUT: Layout = Layout {
 };
 
 /// Reads the body of a request to define an asset.
-pub fn read(body: &Json) -> Result<Act, Vec<Flaw>> {
+pub fn read(body: &Json) -> Result<LedgerCommand, Vec<Flaw>> {
     const WHAT: &str = "how many decimals the asset has, a whole number";
     fields::read(body, &LAYOUT, |fields| {
         let asset = fields.asset("code");
         let exponent = fields
             .required("exponent", WHAT)
             .and_then(|value| fields.whole("exponent", value, 0..=i64::from(ASSET_EXPONENT_MAX), WHAT));
-        Some(Act::Define { asset: asset?, exponent: exponent?.try_into().ok()? })
+        Some(LedgerCommand::Define { asset: asset?, exponent: exponent?.try_into().ok()? })
     })
 }
 
 /// Appends an asset.
-pub fn write(out: &mut Vec<u8>, definition: &Definition) {
+pub fn write(out: &mut Vec<u8>, definition: &AssetDefinition) {
     json::object(out, |all| {
         all.string("object", "asset")
             .string("code", definition.asset.code())
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn golden_asset() {
-        let definition = Definition {
+        let definition = AssetDefinition {
             tenant: TenantId::from_i64(1),
             asset: Code::parse("points").unwrap(),
             exponent: 3,
@@ -130,7 +130,8 @@ mod tests {
 
     #[test]
     fn a_code_in_any_case() {
-        let Ok(Act::Define { asset, exponent }) = read(&body(r#"{"code":"Co2_g","exponent":0}"#)) else {
+        let Ok(LedgerCommand::Define { asset, exponent }) = read(&body(r#"{"code":"Co2_g","exponent":0}"#))
+        else {
             panic!("refused")
         };
         assert_eq!((asset.code(), exponent), ("CO2_G", 0));

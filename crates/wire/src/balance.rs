@@ -2,13 +2,13 @@
 
 use crate::json;
 use counterfoil_core::ledger::account::Account;
-use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 use counterfoil_engine::service::BalanceView;
 
 /// The balance of `account`.
 pub fn write(account: &Account, balance: &BalanceView, references: &References) -> Vec<u8> {
     let mut out = Vec::with_capacity(256);
-    let id = references.seal(Kind::Account, account.id.to_i64());
+    let id = references.seal(ReferenceKind::Account, account.id.to_i64());
     json::object(&mut out, |all| {
         all.string("object", "balance")
             .string("account", id.as_str())
@@ -47,13 +47,13 @@ pub struct Balance {
 mod tests {
     use super::*;
     use crate::given::{account, fields_of, fields_written, references};
-    use counterfoil_core::ledger::totals::View;
+    use counterfoil_core::ledger::totals::BalanceAmounts;
     use counterfoil_core::types::position::Position;
     use utoipa::PartialSchema;
 
     #[test]
     fn golden_balance() {
-        let view = View {
+        let view = BalanceAmounts {
             posted: 1_250,
             outgoing: 250,
             incoming: i128::from(i64::MAX) * 4,
@@ -65,7 +65,7 @@ mod tests {
             String::from_utf8(text.clone()).unwrap(),
             format!(
                 r#"{{"object":"balance","account":"{}","asset":"USD","posted":1250,"pending":250,"available":-170141183460469231731687303715884105728,"incoming":36893488147419103228,"position":18446744073709551615}}"#,
-                references().seal(Kind::Account, 7)
+                references().seal(ReferenceKind::Account, 7)
             )
         );
         assert_eq!(fields_written(&text), fields_of(Balance::schema()));

@@ -2,18 +2,18 @@
 
 use crate::json;
 use crate::time::Stamp;
-use counterfoil_core::ledger::totals::Entry;
+use counterfoil_core::ledger::totals::AccountEntry;
 use counterfoil_core::types::id::TransactionId;
-use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 
 /// Appends an entry of the account with the reference `account`.
-pub fn write(out: &mut Vec<u8>, entry: &Entry, account: &str, references: &References) {
+pub fn write(out: &mut Vec<u8>, entry: &AccountEntry, account: &str, references: &References) {
     let number = entry.transaction.to_i64();
-    let id = format!("{}_{}", references.seal(Kind::Entry, number), entry.leg);
+    let id = format!("{}_{}", references.seal(ReferenceKind::Entry, number), entry.leg);
     json::object(out, |all| {
         all.string("id", &id)
             .string("object", "entry")
-            .string("transaction", references.seal(Kind::Transaction, number).as_str())
+            .string("transaction", references.seal(ReferenceKind::Transaction, number).as_str())
             .string("account", account)
             .string("direction", entry.side.name())
             .string("layer", entry.layer.name())
@@ -30,12 +30,12 @@ pub fn read_id(text: &str, references: &References) -> Option<(TransactionId, u1
     let number: u16 = leg.parse().ok()?;
     // Each leg has one text: no sign, no zeros before it.
     (number.to_string() == leg).then_some(())?;
-    Some((TransactionId::from_i64(references.open(Kind::Entry, reference)?), number))
+    Some((TransactionId::from_i64(references.open(ReferenceKind::Entry, reference)?), number))
 }
 
 /// An entry of an account.
 #[derive(Debug, utoipa::ToSchema)]
-#[schema(as = Entry)]
+#[schema(as = AccountEntry)]
 pub struct Schema {
     /// `en_…`
     pub id: String,
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn golden_entry() {
-        let entry = Entry {
+        let entry = AccountEntry {
             transaction: TransactionId::from_i64(3),
             leg: 1,
             position: Position(9),
@@ -98,7 +98,8 @@ mod tests {
         };
         let mut text = Vec::new();
         write(&mut text, &entry, "ac_x", &references());
-        let (id, transaction) = (references().seal(Kind::Entry, 3), references().seal(Kind::Transaction, 3));
+        let (id, transaction) =
+            (references().seal(ReferenceKind::Entry, 3), references().seal(ReferenceKind::Transaction, 3));
         assert_eq!(
             String::from_utf8(text.clone()).unwrap(),
             format!(
@@ -110,12 +111,12 @@ mod tests {
 
     #[test]
     fn an_id_survives_its_text_and_nothing_else_is_one() {
-        let reference = references().seal(Kind::Entry, 3);
+        let reference = references().seal(ReferenceKind::Entry, 3);
         assert_eq!(
             read_id(&format!("{reference}_39"), &references()),
             Some((TransactionId::from_i64(3), 39))
         );
-        let transaction = references().seal(Kind::Transaction, 3);
+        let transaction = references().seal(ReferenceKind::Transaction, 3);
         for text in [
             String::new(),
             "_".to_owned(),

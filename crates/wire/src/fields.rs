@@ -4,14 +4,14 @@ use crate::layout::Layout;
 use crate::names::{nearest, shown};
 use crate::pointer;
 use crate::time;
-use counterfoil_core::ledger::account::Code;
-use counterfoil_core::payments::ledger::Named;
+use counterfoil_core::ledger::account::AccountCode;
+use counterfoil_core::payments::ledger::AccountSelector;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::id::AccountId;
 use counterfoil_core::types::json::{Json, Object};
 use counterfoil_core::types::limits::{AMOUNT_MAX, ASSET_CODE_BYTES_MAX};
-use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 use counterfoil_core::types::time::Time;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -212,7 +212,7 @@ impl<'a, 'p> Fields<'a, 'p> {
     }
 
     /// An account, as a client names it.
-    pub fn account(&mut self, name: &str, accounts: &mut Accounts<'a>) -> Option<Named> {
+    pub fn account(&mut self, name: &str, accounts: &mut Accounts<'a>) -> Option<AccountSelector> {
         let named = accounts.named(self.text(name, ACCOUNT)?);
         if named.is_none() {
             self.refuse(name, format!("`{name}` is no account; send {ACCOUNT}"));
@@ -307,11 +307,11 @@ impl<'a> Accounts<'a> {
     }
 
     /// What `text` names: an account by its reference, else by its code. Nothing if it is neither.
-    pub fn named(&mut self, text: &'a str) -> Option<Named> {
-        let reference = text.starts_with(Kind::Account.prefix());
-        let open = || self.references.open(Kind::Account, text).map(AccountId::from_i64);
+    pub fn named(&mut self, text: &'a str) -> Option<AccountSelector> {
+        let reference = text.starts_with(ReferenceKind::Account.prefix());
+        let open = || self.references.open(ReferenceKind::Account, text).map(AccountId::from_i64);
         let id = if reference { *self.opened.entry(text).or_insert_with(open) } else { None };
-        id.map(Named::Id).or_else(|| Code::parse(text).ok().map(Named::Code))
+        id.map(AccountSelector::Id).or_else(|| AccountCode::parse(text).ok().map(AccountSelector::Code))
     }
 }
 

@@ -1,16 +1,16 @@
 //! What tests of several forms share.
 
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::ledger::account::{Account, Code, Guard, Side};
-use counterfoil_core::ledger::hold::{Hold, State};
-use counterfoil_core::ledger::transaction::{Kind, Layer, Leg, Legs, Transaction};
-use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, ProviderBinding, Saga};
+use counterfoil_core::ledger::account::{Account, AccountCode, Guard, Side};
+use counterfoil_core::ledger::hold::{Hold, HoldState};
+use counterfoil_core::ledger::transaction::{Layer, Leg, Legs, Transaction, TransactionKind};
+use counterfoil_core::outbox::{Flow, History, Outbox, ParkReason, Payment, ProviderBinding, Saga};
 use counterfoil_core::payments::PaymentSubject;
-use counterfoil_core::payments::charge::{Charge, Order, Status, Sums};
+use counterfoil_core::payments::charge::{Charge, ChargeOrder, ChargeStatus, ChargeSums};
 use counterfoil_core::payments::ledger::Metadata;
-use counterfoil_core::payments::operation::{self, Kind as Asked, Operation};
+use counterfoil_core::payments::operation::{self, Operation, OperationKind};
 use counterfoil_core::payments::payout::{self, Payout};
-use counterfoil_core::saga::progress::{Progress, Way};
+use counterfoil_core::saga::progress::{Direction, SagaProgress};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::{Digest, MacKey};
 use counterfoil_core::types::flaw::Flaw;
@@ -20,7 +20,7 @@ use counterfoil_core::types::id::{
 use counterfoil_core::types::json::Json;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
-use counterfoil_core::types::reference::{Kind as Refers, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 use counterfoil_core::types::time::Time;
 use counterfoil_engine::service::DeadLetter;
 use serde_json::Value;
@@ -32,7 +32,7 @@ pub(crate) fn references() -> References {
     References::new(MacKey::new(&[42; 32]))
 }
 
-pub(crate) fn sealed(kind: Refers, number: i64) -> String {
+pub(crate) fn sealed(kind: ReferenceKind, number: i64) -> String {
     references().seal(kind, number).to_string()
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn account() -> Account {
     Account {
         id: AccountId::from_i64(7),
         tenant: TenantId::from_i64(2),
-        code: Code::parse("customer:42").unwrap(),
+        code: AccountCode::parse("customer:42").unwrap(),
         asset: usd(),
         normal: Side::Credit,
         guard: Guard { floor: Some(-5), cap: None },
@@ -64,7 +64,7 @@ pub(crate) fn account() -> Account {
     }
 }
 
-pub(crate) fn transaction(kind: Kind) -> Transaction {
+pub(crate) fn transaction(kind: TransactionKind) -> Transaction {
     let leg = |account, side| Leg {
         account: AccountId::from_i64(account),
         side,
@@ -82,7 +82,7 @@ pub(crate) fn transaction(kind: Kind) -> Transaction {
     }
 }
 
-pub(crate) fn hold(state: State) -> Hold {
+pub(crate) fn hold(state: HoldState) -> Hold {
     Hold {
         id: HoldId::from_i64(4),
         tenant: TenantId::from_i64(2),
@@ -102,7 +102,7 @@ pub(crate) fn charge() -> Charge {
     Charge {
         id: ChargeId::from_i64(1),
         tenant: TenantId::from_i64(2),
-        order: Arc::new(Order {
+        order: Arc::new(ChargeOrder {
             amount: Money::new(1_250, usd()).unwrap(),
             payment_method: Masked::new("pm_card_visa".to_owned()),
             capture: true,
@@ -111,8 +111,8 @@ pub(crate) fn charge() -> Charge {
             description: None,
             metadata: Metadata::new(),
         }),
-        status: Status::Succeeded,
-        sums: Sums { captured: 1_250, ..Sums::default() },
+        status: ChargeStatus::Succeeded,
+        sums: ChargeSums { captured: 1_250, ..ChargeSums::default() },
         working: None,
         provider: provider(),
         provider_reference: Some("pi_1".to_owned()),
@@ -126,14 +126,14 @@ fn provider() -> ProviderBinding {
     ProviderBinding { profile: "stripe".into(), endpoint: "https://api.stripe.test:443".into() }
 }
 
-pub(crate) fn operation(kind: Asked) -> Operation {
+pub(crate) fn operation(kind: OperationKind) -> Operation {
     Operation {
         id: OperationId::from_i64(5),
         tenant: TenantId::from_i64(2),
         charge: ChargeId::from_i64(1),
         kind,
         amount: Money::new(500, usd()).unwrap(),
-        status: operation::Status::Succeeded,
+        status: operation::OperationStatus::Succeeded,
         provider_reference: Some("re_1".to_owned()),
         failure: None,
         created_at: Time::EPOCH,
@@ -142,17 +142,20 @@ pub(crate) fn operation(kind: Asked) -> Operation {
 }
 
 /// Work that needs a human: making a charge, or what is asked of one.
-pub(crate) fn letter(why: Park, asked: Option<Asked>) -> DeadLetter {
+pub(crate) fn letter(why: ParkReason, asked: Option<OperationKind>) -> DeadLetter {
     let operation = asked.map(operation);
     let id = operation.as_ref().map_or(ChargeId::from_i64(1).into(), |operation| operation.id.into());
     let outbox = Outbox {
         id,
         payment: Payment::Charge(ChargeId::from_i64(1)),
         saga: Saga {
-            flow: asked.map_or(Flow::Charge, Asked::flow),
+            flow: asked.map_or(Flow::Charge, OperationKind::flow),
             version: 1,
             // A refund reserves first.
-            progress: Progress { step: u8::from(asked == Some(Asked::Refund)), way: Way::Forward },
+            progress: SagaProgress {
+                step: u8::from(asked == Some(OperationKind::Refund)),
+                way: Direction::Forward,
+            },
         },
         hold: None,
         claim: ClaimId::from_digest(Digest::from_bytes([1; 32])),
@@ -175,13 +178,17 @@ pub(crate) fn letter(why: Park, asked: Option<Asked>) -> DeadLetter {
 }
 
 /// A payout that needs a human.
-pub(crate) fn payout_letter(why: Park) -> DeadLetter {
-    let payout = Payout { status: payout::Status::Parked, ..payout() };
+pub(crate) fn payout_letter(why: ParkReason) -> DeadLetter {
+    let payout = Payout { status: payout::PayoutStatus::Parked, ..payout() };
     let DeadLetter { outbox, .. } = letter(why, None);
     let outbox = Outbox {
         id: payout.id.into(),
         payment: Payment::Payout(payout.id),
-        saga: Saga { flow: Flow::Payout, version: 1, progress: Progress { step: 1, way: Way::Forward } },
+        saga: Saga {
+            flow: Flow::Payout,
+            version: 1,
+            progress: SagaProgress { step: 1, way: Direction::Forward },
+        },
         ..outbox
     };
     DeadLetter { outbox, subject: PaymentSubject::Payout(payout) }
@@ -191,14 +198,14 @@ pub(crate) fn payout() -> Payout {
     Payout {
         id: PayoutId::from_i64(6),
         tenant: TenantId::from_i64(2),
-        order: Arc::new(payout::Order {
+        order: Arc::new(payout::PayoutOrder {
             amount: Money::new(800, usd()).unwrap(),
             account: AccountId::from_i64(7),
             destination: Some(Masked::new("ba_1".to_owned())),
             description: None,
             metadata: metadata(),
         }),
-        status: payout::Status::Paid,
+        status: payout::PayoutStatus::Paid,
         provider: provider(),
         provider_reference: Some("po_1".to_owned()),
         failure: None,

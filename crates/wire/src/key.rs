@@ -2,9 +2,9 @@
 
 use crate::json;
 use crate::time::Stamp;
-use counterfoil_core::idempotency::claim::{Meeting, Resource as Makes, State};
-use counterfoil_core::outbox::Park;
-use counterfoil_core::types::reference::{Kind, Reference, References};
+use counterfoil_core::idempotency::claim::{ClaimState, Meeting, Resource as Makes};
+use counterfoil_core::outbox::ParkReason;
+use counterfoil_core::types::reference::{Reference, ReferenceKind, References};
 use counterfoil_core::types::time::Time;
 use counterfoil_engine::service::KeyView;
 
@@ -41,7 +41,7 @@ pub fn write(view: &KeyView, references: &References, now: Time) -> Option<Vec<u
             .count("attempts", u64::from(claim.attempts))
             .count("fence", claim.fence)
             .boolean("safe_new_key", claim.safe_new_key())
-            .string_or_null("parked", view.parked.map(Park::name));
+            .string_or_null("parked", view.parked.map(ParkReason::name));
     });
     Some(out)
 }
@@ -54,16 +54,16 @@ fn made(view: &KeyView, references: &References) -> Option<(&'static str, Refere
         // A declined charge is a charge, and so is a refund or a payout that was refused at the provider. What was
         // refused before anything was made is about no payment.
         Makes::Charge | Makes::Capture | Makes::Void => {
-            (Makes::Charge, Kind::Charge, view.payment?.subject().to_i64())
+            (Makes::Charge, ReferenceKind::Charge, view.payment?.subject().to_i64())
         }
-        Makes::Refund => view.payment.map(|_| (makes, Kind::Refund, subject))?,
-        Makes::Payout => view.payment.map(|_| (makes, Kind::Payout, subject))?,
+        Makes::Refund => view.payment.map(|_| (makes, ReferenceKind::Refund, subject))?,
+        Makes::Payout => view.payment.map(|_| (makes, ReferenceKind::Payout, subject))?,
         // A refusal of the ledger is nothing.
-        _ if matches!(claim.state, State::FailedTerminal(_)) => return None,
-        Makes::Account => (makes, Kind::Account, subject),
-        Makes::Transfer => (makes, Kind::Transfer, subject),
-        Makes::Transaction => (makes, Kind::Transaction, subject),
-        Makes::Bulk => (makes, Kind::Bulk, subject),
+        _ if matches!(claim.state, ClaimState::FailedTerminal(_)) => return None,
+        Makes::Account => (makes, ReferenceKind::Account, subject),
+        Makes::Transfer => (makes, ReferenceKind::Transfer, subject),
+        Makes::Transaction => (makes, ReferenceKind::Transaction, subject),
+        Makes::Bulk => (makes, ReferenceKind::Bulk, subject),
         Makes::Asset | Makes::Shards | Makes::Resolution => return None,
     };
     Some((named.name(), references.seal(kind, number)))
@@ -110,9 +110,9 @@ pub struct Resource {
 mod tests {
     use super::*;
     use bytes::Bytes;
-    use counterfoil_core::idempotency::claim::{Claim, ClaimId, Hold, Lease, Settled, State};
+    use counterfoil_core::idempotency::claim::{Claim, ClaimId, ClaimState, Custody, Lease, Settled};
     use counterfoil_core::idempotency::fingerprint::Fingerprint;
-    use counterfoil_core::idempotency::reply::{Media, Reply};
+    use counterfoil_core::idempotency::reply::{Reply, ReplyMedia};
     use counterfoil_core::idempotency::window::Windows;
     use counterfoil_core::outbox::Payment;
     use counterfoil_core::types::digest::{Digest, MacKey};
@@ -125,20 +125,20 @@ mod tests {
 
     fn settled() -> Settled {
         Settled {
-            reply: Reply { status: 201, media: Media::Json, location: None, body: Bytes::new() },
+            reply: Reply { status: 201, media: ReplyMedia::Json, location: None, body: Bytes::new() },
             windows: Windows { replay_until: at(1_000), tombstone_until: at(2_000) },
         }
     }
 
-    fn shown(state: State, parked: Option<Park>, now: Time) -> Option<serde_json::Value> {
+    fn shown(state: ClaimState, parked: Option<ParkReason>, now: Time) -> Option<serde_json::Value> {
         shown_of(Makes::Charge, state, Some(3), parked, now)
     }
 
     fn shown_of(
         makes: Makes,
-        state: State,
+        state: ClaimState,
         charge: Option<i64>,
-        parked: Option<Park>,
+        parked: Option<ParkReason>,
         now: Time,
     ) -> Option<serde_json::Value> {
         let claim = Claim {
@@ -164,15 +164,21 @@ mod tests {
     #[test]
     fn each_state_by_its_name_and_the_window_at_read_time() {
         let lease = Lease { holder: Holder { slot: 1, epoch: 1 }, until: at(1), ceiling: at(2) };
-        let waiting = State::Uncertain(Hold::Waiting { not_before: at(9) });
+        let waiting = ClaimState::Uncertain(Custody::Waiting { not_before: at(9) });
         for (state, now, name, expires, safe) in [
-            (State::InFlight(lease), 0, "in_flight", None, false),
-            (State::FailedRetry { not_before: at(9) }, 0, "failed_retry", None, false),
+            (ClaimState::InFlight(lease), 0, "in_flight", None, false),
+            (ClaimState::FailedRetry { not_before: at(9) }, 0, "failed_retry", None, false),
             (waiting, 0, "uncertain", None, false),
-            (State::Completed(settled()), 999, "completed", Some("1970-01-01T00:00:01.000Z"), false),
-            (State::Completed(settled()), 1_000, "expired", Some("1970-01-01T00:00:01.000Z"), false),
-            (State::FailedTerminal(settled()), 0, "failed_terminal", Some("1970-01-01T00:00:01.000Z"), true),
-            (State::Expired { tombstone_until: at(2_000) }, 1_500, "expired", None, false),
+            (ClaimState::Completed(settled()), 999, "completed", Some("1970-01-01T00:00:01.000Z"), false),
+            (ClaimState::Completed(settled()), 1_000, "expired", Some("1970-01-01T00:00:01.000Z"), false),
+            (
+                ClaimState::FailedTerminal(settled()),
+                0,
+                "failed_terminal",
+                Some("1970-01-01T00:00:01.000Z"),
+                true,
+            ),
+            (ClaimState::Expired { tombstone_until: at(2_000) }, 1_500, "expired", None, false),
         ] {
             let record = shown(state, None, at(now)).unwrap();
             assert_eq!(record["state"], name);
@@ -181,11 +187,11 @@ mod tests {
             assert_eq!(record["resource"]["type"], "charge");
             assert_eq!((&record["attempts"], &record["fence"]), (&8.into(), &6.into()));
         }
-        let parked = shown(State::InFlight(lease), Some(Park::NoEvidence), at(0)).unwrap();
+        let parked = shown(ClaimState::InFlight(lease), Some(ParkReason::NoEvidence), at(0)).unwrap();
         assert_eq!(parked["parked"], "no_evidence");
     }
 
-    fn resource(name: &str, kind: Kind, number: i64) -> serde_json::Value {
+    fn resource(name: &str, kind: ReferenceKind, number: i64) -> serde_json::Value {
         let references = References::new(MacKey::new(&[9; 32]));
         serde_json::json!({"type": name, "id": references.seal(kind, number).as_str()})
     }
@@ -193,17 +199,17 @@ mod tests {
     #[test]
     fn what_a_key_made_in_the_ledger_by_its_kind() {
         for (makes, kind) in [
-            (Makes::Account, Some(Kind::Account)),
+            (Makes::Account, Some(ReferenceKind::Account)),
             (Makes::Asset, None),
-            (Makes::Transfer, Some(Kind::Transfer)),
-            (Makes::Transaction, Some(Kind::Transaction)),
-            (Makes::Bulk, Some(Kind::Bulk)),
+            (Makes::Transfer, Some(ReferenceKind::Transfer)),
+            (Makes::Transaction, Some(ReferenceKind::Transaction)),
+            (Makes::Bulk, Some(ReferenceKind::Bulk)),
             (Makes::Shards, None),
             (Makes::Resolution, None),
         ] {
-            let refused = shown_of(makes, State::FailedTerminal(settled()), None, None, at(0)).unwrap();
+            let refused = shown_of(makes, ClaimState::FailedTerminal(settled()), None, None, at(0)).unwrap();
             assert_eq!(refused["resource"], serde_json::Value::Null, "{makes:?}");
-            let done = shown_of(makes, State::Completed(settled()), None, None, at(0)).unwrap();
+            let done = shown_of(makes, ClaimState::Completed(settled()), None, None, at(0)).unwrap();
             let expected = kind.map(|kind| resource(makes.name(), kind, 3));
             assert_eq!(done["resource"], serde_json::json!(expected), "{makes:?}");
         }
@@ -212,12 +218,12 @@ mod tests {
     #[test]
     fn what_a_key_made_or_moved_of_payments() {
         for (makes, expected) in [
-            (Makes::Charge, resource("charge", Kind::Charge, 8)),
-            (Makes::Capture, resource("charge", Kind::Charge, 8)),
-            (Makes::Void, resource("charge", Kind::Charge, 8)),
-            (Makes::Refund, resource("refund", Kind::Refund, 3)),
+            (Makes::Charge, resource("charge", ReferenceKind::Charge, 8)),
+            (Makes::Capture, resource("charge", ReferenceKind::Charge, 8)),
+            (Makes::Void, resource("charge", ReferenceKind::Charge, 8)),
+            (Makes::Refund, resource("refund", ReferenceKind::Refund, 3)),
         ] {
-            for state in [State::FailedTerminal(settled()), State::Completed(settled())] {
+            for state in [ClaimState::FailedTerminal(settled()), ClaimState::Completed(settled())] {
                 let refused = shown_of(makes, state.clone(), None, None, at(0)).unwrap();
                 assert_eq!(refused["resource"], serde_json::Value::Null, "nothing was made: {makes:?}");
                 let made = shown_of(makes, state, Some(8), None, at(0)).unwrap();
@@ -228,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_key_past_its_tombstone_is_free() {
-        assert_eq!(shown(State::Completed(settled()), None, at(2_000)), None);
-        assert_eq!(shown(State::Expired { tombstone_until: at(2_000) }, None, at(2_000)), None);
+        assert_eq!(shown(ClaimState::Completed(settled()), None, at(2_000)), None);
+        assert_eq!(shown(ClaimState::Expired { tombstone_until: at(2_000) }, None, at(2_000)), None);
     }
 }

@@ -5,16 +5,16 @@ pub mod conflict;
 use crate::problem::{Code, Problem};
 use crate::{account, asset, bulk, charge, dead_letter, payout, refund, transaction, transfer};
 use bytes::Bytes;
-use counterfoil_core::idempotency::reply::{Media, Reply};
+use counterfoil_core::idempotency::reply::{Reply, ReplyMedia};
 use counterfoil_core::payments::PaymentSubject;
-use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status};
-use counterfoil_core::payments::ledger::Refusal;
-use counterfoil_core::payments::operation::launch::Impossible;
-use counterfoil_core::payments::operation::{Kind as Asked, Operation};
+use counterfoil_core::payments::charge::{Charge, ChargeStatus, FailureCode, PaymentFailure};
+use counterfoil_core::payments::ledger::LedgerRefusal;
+use counterfoil_core::payments::operation::launch::OperationRefusal;
+use counterfoil_core::payments::operation::{Operation, OperationKind};
 use counterfoil_core::payments::payout::Payout;
-use counterfoil_core::types::reference::{Kind, Reference, References};
+use counterfoil_core::types::reference::{Reference, ReferenceKind, References};
 use counterfoil_core::types::ulid::Ulid;
-use counterfoil_engine::present::{Made, Present, Shown};
+use counterfoil_engine::present::{LedgerReply, Made, Present};
 use counterfoil_engine::service::{DeadLetter, Resolution, Unresolved};
 
 /// Renders answers under the store's references.
@@ -29,7 +29,7 @@ impl Presenter {
         Presenter { references }
     }
 
-    fn unpaid(&self, payout: &Payout, failure: &Failure) -> Problem {
+    fn unpaid(&self, payout: &Payout, failure: &PaymentFailure) -> Problem {
         let detail = match payout.provider.peer() {
             None => conflict::unpaid(failure.code),
             Some(_) => conflict::unpaid_by_peer(failure.code),
@@ -44,11 +44,11 @@ impl Presenter {
             | FailureCode::GatewayUnavailable
             | FailureCode::MarkedFailed => problem,
         };
-        problem.payout(self.references.seal(Kind::Payout, payout.id.to_i64())).safe_new_key(true)
+        problem.payout(self.references.seal(ReferenceKind::Payout, payout.id.to_i64())).safe_new_key(true)
     }
 
     fn charge_id(&self, charge: &Charge) -> Reference {
-        self.references.seal(Kind::Charge, charge.id.to_i64())
+        self.references.seal(ReferenceKind::Charge, charge.id.to_i64())
     }
 }
 
@@ -68,18 +68,18 @@ impl Present for Presenter {
     }
 
     fn refund(&self, refund: &Operation, charge: &Charge) -> Reply {
-        let id = self.references.seal(Kind::Refund, refund.id.to_i64());
+        let id = self.references.seal(ReferenceKind::Refund, refund.id.to_i64());
         made("/v1/refunds/", &id, |out| {
             refund::write::write_as(out, refund, charge, id.as_str(), &self.references);
         })
     }
 
     fn payout(&self, payout: &Payout) -> Reply {
-        let id = self.references.seal(Kind::Payout, payout.id.to_i64());
+        let id = self.references.seal(ReferenceKind::Payout, payout.id.to_i64());
         made("/v1/payouts/", &id, |out| payout::write::write_as(out, payout, id.as_str(), &self.references))
     }
 
-    fn failure(&self, subject: &PaymentSubject, failure: &Failure, request: Ulid) -> Reply {
+    fn failure(&self, subject: &PaymentSubject, failure: &PaymentFailure, request: Ulid) -> Reply {
         let charge = match subject {
             PaymentSubject::Charge(charge, _) => charge,
             PaymentSubject::Payout(payout) => return refused(&self.unpaid(payout, failure), request),
@@ -88,14 +88,14 @@ impl Present for Presenter {
         let code = failure_code(failure.code);
         // A charge that has not failed itself was to be moved, and stands as it stood.
         let problem = match charge.status {
-            Status::Failed => Problem::new(code),
-            Status::Processing
-            | Status::RequiresCapture
-            | Status::Succeeded
-            | Status::Voided
-            | Status::Refunded
-            | Status::PartiallyRefunded
-            | Status::Parked => Problem::new(code).detail(conflict::unmoved(failure.code)),
+            ChargeStatus::Failed => Problem::new(code),
+            ChargeStatus::Processing
+            | ChargeStatus::RequiresCapture
+            | ChargeStatus::Succeeded
+            | ChargeStatus::Voided
+            | ChargeStatus::Refunded
+            | ChargeStatus::PartiallyRefunded
+            | ChargeStatus::Parked => Problem::new(code).detail(conflict::unmoved(failure.code)),
         };
         let problem = match failure.code {
             FailureCode::CardDeclined | FailureCode::PayoutFailed => {
@@ -109,7 +109,13 @@ impl Present for Presenter {
         refused(&problem, request)
     }
 
-    fn impossible(&self, charge: &Charge, kind: Asked, why: Impossible, request: Ulid) -> Reply {
+    fn impossible(
+        &self,
+        charge: &Charge,
+        kind: OperationKind,
+        why: OperationRefusal,
+        request: Ulid,
+    ) -> Reply {
         refused(&conflict::impossible(charge, kind, why, self.charge_id(charge)), request)
     }
 
@@ -128,33 +134,35 @@ impl Present for Presenter {
         }
     }
 
-    fn ledger(&self, shown: Shown<'_>, request: Ulid) -> Reply {
+    fn ledger(&self, shown: LedgerReply<'_>, request: Ulid) -> Reply {
         let seal = |kind, number| self.references.seal(kind, number);
         match shown {
-            Shown::Opened(opened) => {
-                let id = seal(Kind::Account, opened.id.to_i64());
+            LedgerReply::Opened(opened) => {
+                let id = seal(ReferenceKind::Account, opened.id.to_i64());
                 made("/v1/accounts/", &id, |out| account::write::write_as(out, opened, id.as_str()))
             }
-            Shown::Resharded(account) => changed(|out| account::write(out, account, &self.references)),
-            Shown::Defined(definition) => reply(201, None, |out| asset::write(out, definition)),
-            Shown::Transferred(posted) => {
-                let id = seal(Kind::Transfer, posted.id.to_i64());
+            LedgerReply::Resharded(account) => changed(|out| account::write(out, account, &self.references)),
+            LedgerReply::Defined(definition) => reply(201, None, |out| asset::write(out, definition)),
+            LedgerReply::Transferred(posted) => {
+                let id = seal(ReferenceKind::Transfer, posted.id.to_i64());
                 made("/v1/transfers/", &id, |out| transfer::write_done(out, posted, &self.references))
             }
-            Shown::Held(hold) => {
-                let id = seal(Kind::Transfer, hold.id.to_i64());
+            LedgerReply::Held(hold) => {
+                let id = seal(ReferenceKind::Transfer, hold.id.to_i64());
                 let made_at = hold.created_at;
                 made("/v1/transfers/", &id, |out| transfer::write_held(out, hold, made_at, &self.references))
             }
-            Shown::Ended(hold) => {
+            LedgerReply::Ended(hold) => {
                 changed(|out| transfer::write_held(out, hold, hold.created_at, &self.references))
             }
-            Shown::Posted(posted) => {
-                let id = seal(Kind::Transaction, posted.id.to_i64());
+            LedgerReply::Posted(posted) => {
+                let id = seal(ReferenceKind::Transaction, posted.id.to_i64());
                 made("/v1/transactions/", &id, |out| transaction::write(out, posted, None, &self.references))
             }
-            Shown::Bulk { id, results } => changed(|out| bulk::write(out, id, results, &self.references)),
-            Shown::Refused(refusal) => {
+            LedgerReply::Bulk { id, results } => {
+                changed(|out| bulk::write(out, id, results, &self.references))
+            }
+            LedgerReply::Refused(refusal) => {
                 refused(&Problem::new(refusal_code(refusal)).safe_new_key(true), request)
             }
         }
@@ -172,15 +180,15 @@ const fn failure_code(code: FailureCode) -> Code {
     }
 }
 
-const fn refusal_code(refusal: Refusal) -> Code {
+const fn refusal_code(refusal: LedgerRefusal) -> Code {
     match refusal {
-        Refusal::InsufficientFunds => Code::InsufficientFunds,
-        Refusal::CapExceeded => Code::CapExceeded,
-        Refusal::AccountExists => Code::AccountExists,
-        Refusal::AssetExists => Code::AssetExists,
-        Refusal::AlreadyReversed => Code::AlreadyReversed,
-        Refusal::NotReversible => Code::NotReversible,
-        Refusal::HoldEnded => Code::HoldEnded,
+        LedgerRefusal::InsufficientFunds => Code::InsufficientFunds,
+        LedgerRefusal::CapExceeded => Code::CapExceeded,
+        LedgerRefusal::AccountExists => Code::AccountExists,
+        LedgerRefusal::AssetExists => Code::AssetExists,
+        LedgerRefusal::AlreadyReversed => Code::AlreadyReversed,
+        LedgerRefusal::NotReversible => Code::NotReversible,
+        LedgerRefusal::HoldEnded => Code::HoldEnded,
     }
 }
 
@@ -197,13 +205,13 @@ fn changed(write: impl FnOnce(&mut Vec<u8>)) -> Reply {
 fn reply(status: u16, location: Option<String>, write: impl FnOnce(&mut Vec<u8>)) -> Reply {
     let mut body = Vec::with_capacity(512);
     write(&mut body);
-    Reply { status, media: Media::Json, location: location.map(Into::into), body: Bytes::from(body) }
+    Reply { status, media: ReplyMedia::Json, location: location.map(Into::into), body: Bytes::from(body) }
 }
 
 fn refused(problem: &Problem, request: Ulid) -> Reply {
     Reply {
         status: problem.code().status(),
-        media: Media::Problem,
+        media: ReplyMedia::Problem,
         location: None,
         body: problem.body(request),
     }

@@ -2,12 +2,12 @@
 
 use crate::json;
 use crate::time::Stamp;
-use counterfoil_core::audit::Record;
+use counterfoil_core::audit::AuditRecord;
 use counterfoil_core::types::ulid::Ulid;
 use std::collections::BTreeMap;
 
 /// Appends one entry.
-pub fn write(out: &mut Vec<u8>, record: &Record) {
+pub fn write(out: &mut Vec<u8>, record: &AuditRecord) {
     json::object(out, |entry| {
         entry
             .string("id", &record.id.to_string())
@@ -72,20 +72,20 @@ pub struct List {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use counterfoil_core::audit::Kind;
+    use counterfoil_core::audit::AuditKind;
     use counterfoil_core::types::id::{SubjectId, TenantId};
     use counterfoil_core::types::time::Time;
     use proptest::prelude::*;
 
     #[test]
     fn golden_entry() {
-        let record = Record {
+        let record = AuditRecord {
             id: Ulid::from_bytes([0; 16]),
             tenant: TenantId::from_i64(1),
             subject: SubjectId::from_i64(2),
             at: Time::EPOCH,
             fence: 3,
-            kind: Kind::Claimed,
+            kind: AuditKind::Claimed,
             detail: "request=req_1 reused=false".to_owned(),
         };
         let mut out = Vec::new();

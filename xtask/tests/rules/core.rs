@@ -105,7 +105,7 @@ fn forbidden_imports_are_found() {
         ("saga", "use crate::outbox::Outbox;"),
         ("audit", "    crate::payments::charge::next(x)"),
         ("types", "use crate::saga::backoff::Backoff;"),
-        ("tenancy", "use super::audit::Record;"),
+        ("tenancy", "use super::audit::AuditRecord;"),
         ("ledger", "use crate::idempotency::claim::Claim;"),
         ("outbox", "use crate::ledger::balance::Balance;"),
         ("outbox", "use crate::idempotency::claim::Claim;"),

@@ -12,7 +12,7 @@ use axum::extract::{Request, State};
 use counterfoil_core::ledger::account::Account;
 use counterfoil_core::tenancy::Scope;
 use counterfoil_core::types::id::TransactionId;
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_wire::entry;
 use counterfoil_wire::problem::Problem;
 use http::Response;
@@ -43,7 +43,7 @@ async fn run(app: &App, head: &Parts, exchange: &mut Exchange) -> Result<Answer,
     let found = app.service.entries(account.tenant, account.id, before, page.limit + 1).await;
     let found = found.map_err(|_| store_unavailable())?;
     let references = app.service.references();
-    let of = references.seal(Kind::Account, account.id.to_i64());
+    let of = references.seal(ReferenceKind::Account, account.id.to_i64());
     Ok(answer::list(&page, &found, |out, one| entry::write(out, one, of.as_str(), references)))
 }
 

@@ -8,10 +8,10 @@ use crate::exchange::{self, Exchange};
 use crate::query::Page;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use counterfoil_core::payments::ledger::Named;
+use counterfoil_core::payments::ledger::AccountSelector;
 use counterfoil_core::tenancy::Scope;
 use counterfoil_core::types::id::AccountId;
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_wire::account;
 use counterfoil_wire::problem::Problem;
 use http::Response;
@@ -35,10 +35,10 @@ async fn run(app: &App, head: &Parts, exchange: &mut Exchange) -> Result<Answer,
     let principal = auth::admit(app, &head.headers, Scope::Read, exchange).await?;
     let page = Page::read(head.uri.query())?;
     let references = app.service.references();
-    let before = match page.cursor(references, Kind::Account)? {
+    let before = match page.cursor(references, ReferenceKind::Account)? {
         None => None,
         Some(number) => {
-            let named = Named::Id(AccountId::from_i64(number));
+            let named = AccountSelector::Id(AccountId::from_i64(number));
             let own = app.service.account(principal.tenant, named).await;
             Some(own.map_err(|_| store_unavailable())?.ok_or_else(Page::bad_cursor)?.id)
         }

@@ -9,7 +9,7 @@ use crate::path;
 use crate::route::Route;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use counterfoil_core::payments::ledger::Act;
+use counterfoil_core::payments::ledger::LedgerCommand;
 use counterfoil_wire::account;
 use counterfoil_wire::problem::Problem;
 use http::Response;
@@ -44,5 +44,5 @@ async fn run(app: &App, head: &Parts, body: Body, exchange: &mut Exchange) -> Re
     let read = |body: &_, _: &_| account::read_shards(body);
     let (request, shards) = INTAKE.take(app, head, body, exchange, read).await?;
     let account = path::named(app, head)?;
-    conclude(app, head, exchange, app.service.keep(request, Act::Reshard { account, shards })).await
+    conclude(app, head, exchange, app.service.keep(request, LedgerCommand::Reshard { account, shards })).await
 }

@@ -10,7 +10,7 @@ use crate::query;
 use axum::extract::{Request, State};
 use counterfoil_core::tenancy::Scope;
 use counterfoil_core::types::id::ChargeId;
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_wire::charge;
 use counterfoil_wire::problem::{Code, Problem};
 use http::Response;
@@ -36,7 +36,7 @@ pub(crate) async fn get(State(app): State<Arc<App>>, request: Request) -> Respon
 async fn run(app: &App, head: &Parts, exchange: &mut Exchange) -> Result<Answer, Problem> {
     let principal = auth::admit(app, &head.headers, Scope::Read, exchange).await?;
     query::must_be_empty(head)?;
-    let id = ChargeId::from_i64(path::number(app, head, Kind::Charge)?);
+    let id = ChargeId::from_i64(path::number(app, head, ReferenceKind::Charge)?);
     let found = app.service.charge(principal.tenant, id).await.map_err(|_| store_unavailable())?;
     let found = found.ok_or(Problem::new(Code::NotFound))?;
     let mut body = Vec::with_capacity(512);

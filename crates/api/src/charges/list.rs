@@ -9,7 +9,7 @@ use crate::query::Page;
 use axum::extract::{Request, State};
 use counterfoil_core::tenancy::Scope;
 use counterfoil_core::types::id::ChargeId;
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_wire::charge;
 use counterfoil_wire::problem::Problem;
 use http::Response;
@@ -33,7 +33,7 @@ async fn run(app: &App, head: &Parts, exchange: &mut Exchange) -> Result<Answer,
     let principal = auth::admit(app, &head.headers, Scope::Read, exchange).await?;
     let page = Page::read(head.uri.query())?;
     let references = app.service.references();
-    let before = match page.cursor(references, Kind::Charge)? {
+    let before = match page.cursor(references, ReferenceKind::Charge)? {
         None => None,
         Some(number) => {
             // Another tenant's charge is no more a place to start from than an absent one.

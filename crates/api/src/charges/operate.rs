@@ -9,10 +9,10 @@ use crate::path;
 use crate::route::Route;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use counterfoil_core::payments::operation::Kind;
+use counterfoil_core::payments::operation::OperationKind;
 use counterfoil_core::payments::operation::launch::Operate;
 use counterfoil_core::types::id::ChargeId;
-use counterfoil_core::types::reference::Kind as Refers;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_wire::charge;
 use counterfoil_wire::problem::Problem;
 use http::Response;
@@ -44,7 +44,7 @@ pub(crate) async fn capture(State(app): State<Arc<App>>, request: Request) -> Re
     let work = async |app: &App, head: &Parts, body: Body, exchange: &mut Exchange| {
         let read = |body: &_, _: &_| charge::read_capture(body);
         let (request, amount) = CAPTURE.take(app, head, body, exchange, read).await?;
-        run(app, head, exchange, request, Kind::Capture, amount).await
+        run(app, head, exchange, request, OperationKind::Capture, amount).await
     };
     exchange::write(&app, request, work).await
 }
@@ -65,7 +65,7 @@ pub(crate) async fn void(State(app): State<Arc<App>>, request: Request) -> Respo
     let work = async |app: &App, head: &Parts, body: Body, exchange: &mut Exchange| {
         let read = |body: &_, _: &_| charge::read_void(body);
         let (request, ()) = VOID.take(app, head, body, exchange, read).await?;
-        run(app, head, exchange, request, Kind::Void, None).await
+        run(app, head, exchange, request, OperationKind::Void, None).await
     };
     exchange::write(&app, request, work).await
 }
@@ -75,9 +75,9 @@ async fn run(
     head: &Parts,
     exchange: &Exchange,
     request: counterfoil_core::idempotency::request::Request,
-    kind: Kind,
+    kind: OperationKind,
     amount: Option<i64>,
 ) -> Result<Answer, Problem> {
-    let charge = ChargeId::from_i64(path::number(app, head, Refers::Charge)?);
+    let charge = ChargeId::from_i64(path::number(app, head, ReferenceKind::Charge)?);
     conclude(app, head, exchange, app.service.operate(Operate { request, charge, kind, amount })).await
 }

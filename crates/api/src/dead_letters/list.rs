@@ -10,7 +10,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use counterfoil_core::tenancy::Scope;
 use counterfoil_core::types::id::SubjectId;
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_wire::dead_letter;
 use counterfoil_wire::problem::Problem;
 use http::Response;
@@ -38,7 +38,7 @@ async fn run(app: &App, head: &Parts, exchange: &mut Exchange) -> Result<Answer,
     let page = Page::read(head.uri.query())?;
     let references = app.service.references();
     // The last one of a page may be resolved before the next page is asked for; it is a place to go on from all the same.
-    let before = page.cursor(references, Kind::DeadLetter)?.map(SubjectId::from_i64);
+    let before = page.cursor(references, ReferenceKind::DeadLetter)?.map(SubjectId::from_i64);
     let found = app.service.dead_letters(principal.tenant, before, page.limit + 1).await;
     let found = found.map_err(|_| store_unavailable())?;
     Ok(answer::list(&page, &found, |out, one| dead_letter::write(out, one, references)))

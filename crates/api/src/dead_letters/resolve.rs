@@ -10,7 +10,7 @@ use crate::route::Route;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use counterfoil_core::types::id::SubjectId;
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_wire::dead_letter;
 use counterfoil_wire::problem::Problem;
 use http::Response;
@@ -44,6 +44,6 @@ pub(crate) async fn resolve(State(app): State<Arc<App>>, request: Request) -> Re
 async fn run(app: &App, head: &Parts, body: Body, exchange: &mut Exchange) -> Result<Answer, Problem> {
     let read = |body: &_, _: &_| dead_letter::read_resolve(body);
     let (request, resolution) = INTAKE.take(app, head, body, exchange, read).await?;
-    let id = SubjectId::from_i64(path::number(app, head, Kind::DeadLetter)?);
+    let id = SubjectId::from_i64(path::number(app, head, ReferenceKind::DeadLetter)?);
     conclude(app, head, exchange, app.service.resolve(request, id, resolution)).await
 }

@@ -1,7 +1,7 @@
 //! Numbers by account, only of those that are hot: bounded, and forgotten once an account has cooled.
 
 use counterfoil_core::types::id::AccountId;
-use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -52,7 +52,9 @@ impl Hot {
             }
         }
         let known = reply.entry(account).or_insert_with(|| ProviderReply {
-            label: AccountLabel { account: references.seal(Kind::Account, account.to_i64()).to_string() },
+            label: AccountLabel {
+                account: references.seal(ReferenceKind::Account, account.to_i64()).to_string(),
+            },
             at: now,
         });
         known.at = now;
@@ -84,7 +86,8 @@ mod tests {
         let hot = Hot::new(writes.clone());
         let id = AccountId::from_i64;
         let shown = |account: i64| {
-            let label = AccountLabel { account: references.seal(Kind::Account, account).to_string() };
+            let label =
+                AccountLabel { account: references.seal(ReferenceKind::Account, account).to_string() };
             writes.get(&label).map(|gauge| gauge.get())
         };
         let start = Instant::now();

@@ -8,7 +8,7 @@ use crate::intake::{Intake, conclude};
 use crate::route::Route;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use counterfoil_core::payments::operation::Kind;
+use counterfoil_core::payments::operation::OperationKind;
 use counterfoil_core::payments::operation::launch::Operate;
 use counterfoil_wire::problem::{Code, Problem};
 use counterfoil_wire::refund;
@@ -43,6 +43,6 @@ pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Res
 async fn run(app: &App, head: &Parts, body: Body, exchange: &mut Exchange) -> Result<Answer, Problem> {
     let (request, wanted) = INTAKE.take(app, head, body, exchange, refund::read).await?;
     let charge = wanted.charge.ok_or(Problem::new(Code::NotFound))?;
-    let command = Operate { request, charge, kind: Kind::Refund, amount: wanted.amount };
+    let command = Operate { request, charge, kind: OperationKind::Refund, amount: wanted.amount };
     conclude(app, head, exchange, app.service.operate(command)).await
 }

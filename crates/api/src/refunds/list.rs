@@ -10,7 +10,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use counterfoil_core::tenancy::Scope;
 use counterfoil_core::types::id::OperationId;
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_wire::problem::Problem;
 use counterfoil_wire::refund;
 use http::Response;
@@ -34,7 +34,7 @@ async fn run(app: &App, head: &Parts, exchange: &mut Exchange) -> Result<Answer,
     let principal = auth::admit(app, &head.headers, Scope::Read, exchange).await?;
     let page = Page::read(head.uri.query())?;
     let references = app.service.references();
-    let before = match page.cursor(references, Kind::Refund)? {
+    let before = match page.cursor(references, ReferenceKind::Refund)? {
         None => None,
         Some(number) => {
             // Another tenant's refund is no more a place to start from than an absent one.

@@ -8,7 +8,7 @@ use crate::intake::{Intake, conclude};
 use crate::route::Route;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use counterfoil_core::payments::ledger::Act;
+use counterfoil_core::payments::ledger::LedgerCommand;
 use counterfoil_wire::problem::Problem;
 use counterfoil_wire::transaction;
 use http::Response;
@@ -41,5 +41,5 @@ pub(crate) async fn create(State(app): State<Arc<App>>, request: Request) -> Res
 
 async fn run(app: &App, head: &Parts, body: Body, exchange: &mut Exchange) -> Result<Answer, Problem> {
     let (request, order) = INTAKE.take(app, head, body, exchange, transaction::read).await?;
-    conclude(app, head, exchange, app.service.keep(request, Act::Post(order))).await
+    conclude(app, head, exchange, app.service.keep(request, LedgerCommand::Post(order))).await
 }

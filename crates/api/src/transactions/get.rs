@@ -11,7 +11,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use counterfoil_core::tenancy::Scope;
 use counterfoil_core::types::id::TransactionId;
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_wire::problem::{Code, Problem};
 use counterfoil_wire::transaction;
 use http::Response;
@@ -37,7 +37,7 @@ pub(crate) async fn get(State(app): State<Arc<App>>, request: Request) -> Respon
 async fn run(app: &App, head: &Parts, exchange: &mut Exchange) -> Result<Answer, Problem> {
     let principal = auth::admit(app, &head.headers, Scope::Read, exchange).await?;
     query::must_be_empty(head)?;
-    let id = TransactionId::from_i64(path::number(app, head, Kind::Transaction)?);
+    let id = TransactionId::from_i64(path::number(app, head, ReferenceKind::Transaction)?);
     let found = app.service.transaction(principal.tenant, id).await.map_err(|_| store_unavailable())?;
     let (found, reversal) = found.ok_or(Problem::new(Code::NotFound))?;
     let mut body = Vec::with_capacity(512);

@@ -12,7 +12,7 @@ use counterfoil_core::ledger::transaction::Transaction;
 use counterfoil_core::payments::ledger::decide::is_reversible;
 use counterfoil_core::tenancy::Scope;
 use counterfoil_core::types::id::TransactionId;
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_wire::problem::Problem;
 use counterfoil_wire::transaction;
 use http::Response;
@@ -36,7 +36,7 @@ async fn run(app: &App, head: &Parts, exchange: &mut Exchange) -> Result<Answer,
     let principal = auth::admit(app, &head.headers, Scope::Read, exchange).await?;
     let page = Page::read(head.uri.query())?;
     let references = app.service.references();
-    let before = match page.cursor(references, Kind::Transaction)? {
+    let before = match page.cursor(references, ReferenceKind::Transaction)? {
         None => None,
         Some(number) => {
             let own = app.service.transaction(principal.tenant, TransactionId::from_i64(number)).await;

@@ -9,9 +9,9 @@ use crate::path;
 use crate::route::Route;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use counterfoil_core::payments::ledger::Act;
+use counterfoil_core::payments::ledger::LedgerCommand;
 use counterfoil_core::types::id::TransactionId;
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_wire::problem::Problem;
 use counterfoil_wire::transaction;
 use http::Response;
@@ -39,6 +39,6 @@ pub(crate) async fn reverse(State(app): State<Arc<App>>, request: Request) -> Re
 async fn run(app: &App, head: &Parts, body: Body, exchange: &mut Exchange) -> Result<Answer, Problem> {
     let read = |body: &_, _: &_| transaction::read_reverse(body);
     let (request, ()) = INTAKE.take(app, head, body, exchange, read).await?;
-    let transaction = TransactionId::from_i64(path::number(app, head, Kind::Transaction)?);
-    conclude(app, head, exchange, app.service.keep(request, Act::Reverse { transaction })).await
+    let transaction = TransactionId::from_i64(path::number(app, head, ReferenceKind::Transaction)?);
+    conclude(app, head, exchange, app.service.keep(request, LedgerCommand::Reverse { transaction })).await
 }

@@ -8,7 +8,7 @@ use crate::intake::{Intake, conclude};
 use crate::route::Route;
 use axum::extract::{Request, State};
 use bytes::Bytes;
-use counterfoil_core::payments::ledger::Act;
+use counterfoil_core::payments::ledger::LedgerCommand;
 use counterfoil_wire::problem::Problem;
 use counterfoil_wire::transfer;
 use http::Response;
@@ -50,5 +50,5 @@ where
     B: http_body::Body<Data = Bytes> + Unpin,
 {
     let (request, order) = INTAKE.take(app, head, body, exchange, transfer::read).await?;
-    conclude(app, head, exchange, app.service.keep(request, Act::Transfer(order))).await
+    conclude(app, head, exchange, app.service.keep(request, LedgerCommand::Transfer(order))).await
 }

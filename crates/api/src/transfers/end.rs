@@ -9,11 +9,11 @@ use crate::path;
 use crate::route::Route;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use counterfoil_core::payments::ledger::{Act, End};
+use counterfoil_core::payments::ledger::{End, LedgerCommand};
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::id::HoldId;
 use counterfoil_core::types::json::Json;
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_wire::problem::Problem;
 use counterfoil_wire::transfer;
 use http::Response;
@@ -76,6 +76,6 @@ async fn run(
     read: fn(&Json) -> Result<End, Vec<Flaw>>,
 ) -> Result<Answer, Problem> {
     let (request, how) = intake.take(app, head, body, exchange, |body, _| read(body)).await?;
-    let hold = HoldId::from_i64(path::number(app, head, Kind::Transfer)?);
-    conclude(app, head, exchange, app.service.keep(request, Act::End { hold, how })).await
+    let hold = HoldId::from_i64(path::number(app, head, ReferenceKind::Transfer)?);
+    conclude(app, head, exchange, app.service.keep(request, LedgerCommand::End { hold, how })).await
 }

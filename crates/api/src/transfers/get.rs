@@ -11,7 +11,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use counterfoil_core::tenancy::Scope;
 use counterfoil_core::types::id::TransactionId;
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_engine::service::TransferView;
 use counterfoil_wire::problem::{Code, Problem};
 use counterfoil_wire::transfer;
@@ -38,7 +38,7 @@ pub(crate) async fn get(State(app): State<Arc<App>>, request: Request) -> Respon
 async fn run(app: &App, head: &Parts, exchange: &mut Exchange) -> Result<Answer, Problem> {
     let principal = auth::admit(app, &head.headers, Scope::Read, exchange).await?;
     query::must_be_empty(head)?;
-    let id = TransactionId::from_i64(path::number(app, head, Kind::Transfer)?);
+    let id = TransactionId::from_i64(path::number(app, head, ReferenceKind::Transfer)?);
     let found = app.service.transfer(principal.tenant, id).await.map_err(|_| store_unavailable())?;
     let references = app.service.references();
     let mut body = Vec::with_capacity(512);

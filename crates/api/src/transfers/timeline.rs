@@ -6,7 +6,7 @@ use crate::exchange::{self, Exchange};
 use crate::timeline;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_wire::timeline as entry;
 use http::Response;
 use http::request::Parts;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 )]
 pub(crate) async fn timeline(State(app): State<Arc<App>>, request: Request) -> Response<Body> {
     let work = async |app: &App, head: &Parts, exchange: &mut Exchange| {
-        timeline::page(app, head, exchange, Kind::Transfer).await
+        timeline::page(app, head, exchange, ReferenceKind::Transfer).await
     };
     exchange::read(&app, request, work).await
 }

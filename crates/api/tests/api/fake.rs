@@ -4,7 +4,7 @@ mod ledger;
 mod payments;
 
 use bytes::Bytes;
-use counterfoil_core::audit::{Kind, Record};
+use counterfoil_core::audit::{AuditKind, AuditRecord};
 use counterfoil_core::idempotency::claim::{ClaimId, Settled};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::key::IdempotencyKey;
@@ -12,13 +12,13 @@ use counterfoil_core::idempotency::reply::Reply;
 use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::idempotency::window::Windows;
 use counterfoil_core::ledger::account::Account;
-use counterfoil_core::ledger::asset::Definition;
-use counterfoil_core::ledger::totals::Entry;
+use counterfoil_core::ledger::asset::AssetDefinition;
+use counterfoil_core::ledger::totals::AccountEntry;
 use counterfoil_core::ledger::transaction::Transaction;
 use counterfoil_core::outbox::Payment;
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::CreateCharge;
-use counterfoil_core::payments::ledger::{Act, Item, Named};
+use counterfoil_core::payments::ledger::{AccountSelector, Item, LedgerCommand};
 use counterfoil_core::payments::operation::launch::Operate;
 use counterfoil_core::payments::payout::Payout;
 use counterfoil_core::payments::payout::create::CreatePayout;
@@ -28,12 +28,12 @@ use counterfoil_core::types::id::{
     AccountId, ChargeId, OperationId, PayoutId, SubjectId, TenantId, TransactionId,
 };
 use counterfoil_core::types::mask::Masked;
-use counterfoil_core::types::reference::{Kind as Refers, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::service::{
-    AdminError, Answer, BalanceView, DeadLetter, KeyView, NewKey, NewTenant, Principal, RefundView,
-    Resolution, Service, Submitted, TransactionView, TransferView,
+    AdminError, BalanceView, DeadLetter, KeyView, NewKey, NewTenant, Principal, RefundView, Resolution,
+    Service, ServiceFuture, Submitted, TransactionView, TransferView,
 };
 use counterfoil_store::{ReadError, Tally, Upto};
 use counterfoil_wire::present::Presenter;
@@ -129,7 +129,7 @@ impl Fake {
     /// Leaves the newest charge to a human; the reference of its dead letter.
     pub(crate) fn park(&self) -> String {
         let id = self.payments.lock().unwrap().park(self.now());
-        self.references.seal(Refers::DeadLetter, id.to_i64()).to_string()
+        self.references.seal(ReferenceKind::DeadLetter, id.to_i64()).to_string()
     }
 
     /// The fingerprint of the last submission.
@@ -138,7 +138,7 @@ impl Fake {
     }
 
     pub(crate) fn reference(&self, charge: ChargeId) -> String {
-        self.references.seal(Refers::Charge, charge.to_i64()).to_string()
+        self.references.seal(ReferenceKind::Charge, charge.to_i64()).to_string()
     }
 
     fn presenter(&self) -> Presenter {
@@ -175,7 +175,7 @@ impl Fake {
         &'a self,
         request: Request,
         work: impl FnOnce() -> Result<Reply, Submitted> + Send + 'a,
-    ) -> Answer<'a, Submitted> {
+    ) -> ServiceFuture<'a, Submitted> {
         self.submitted.lock().unwrap().push(request);
         let next = self.script.lock().unwrap().pop_front();
         Box::pin(async move {
@@ -192,7 +192,7 @@ impl Fake {
         Asked { tenant: request.tenant, request: request.id, now: self.now() }
     }
 
-    fn read<T: Send + 'static>(&self, value: T) -> Answer<'_, Result<T, ReadError>> {
+    fn read<T: Send + 'static>(&self, value: T) -> ServiceFuture<'_, Result<T, ReadError>> {
         let (down, hang) = (self.store_down.load(Ordering::SeqCst), self.reads_hang.load(Ordering::SeqCst));
         Box::pin(async move {
             if hang {
@@ -216,27 +216,27 @@ impl Service for Fake {
         &self.references
     }
 
-    fn submit(&self, command: CreateCharge) -> Answer<'_, Submitted> {
+    fn submit(&self, command: CreateCharge) -> ServiceFuture<'_, Submitted> {
         let CreateCharge { request, wanted } = command;
         self.play(request, move || {
             Ok(self.payments.lock().unwrap().make(request.tenant, wanted, self.now(), &self.presenter()))
         })
     }
 
-    fn operate(&self, command: Operate) -> Answer<'_, Submitted> {
+    fn operate(&self, command: Operate) -> ServiceFuture<'_, Submitted> {
         self.play(command.request, move || {
             self.payments.lock().unwrap().operate(command, self.now(), &self.presenter())
         })
     }
 
-    fn pay_out(&self, command: CreatePayout) -> Answer<'_, Submitted> {
+    fn pay_out(&self, command: CreatePayout) -> ServiceFuture<'_, Submitted> {
         let CreatePayout { request, wanted } = command;
         self.play(request, move || {
             Ok(self.payments.lock().unwrap().pay_out(request.tenant, wanted, self.now(), &self.presenter()))
         })
     }
 
-    fn payout(&self, tenant: TenantId, id: PayoutId) -> Answer<'_, Result<Option<Payout>, ReadError>> {
+    fn payout(&self, tenant: TenantId, id: PayoutId) -> ServiceFuture<'_, Result<Option<Payout>, ReadError>> {
         let own = self.payments.lock().unwrap().payouts(tenant, None, usize::MAX);
         self.read(own.into_iter().find(|payout| payout.id == id))
     }
@@ -246,11 +246,15 @@ impl Service for Fake {
         tenant: TenantId,
         before: Option<PayoutId>,
         limit: usize,
-    ) -> Answer<'_, Result<Vec<Payout>, ReadError>> {
+    ) -> ServiceFuture<'_, Result<Vec<Payout>, ReadError>> {
         self.read(self.payments.lock().unwrap().payouts(tenant, before, limit))
     }
 
-    fn refund(&self, tenant: TenantId, id: OperationId) -> Answer<'_, Result<Option<RefundView>, ReadError>> {
+    fn refund(
+        &self,
+        tenant: TenantId,
+        id: OperationId,
+    ) -> ServiceFuture<'_, Result<Option<RefundView>, ReadError>> {
         self.read(self.payments.lock().unwrap().refund(tenant, id))
     }
 
@@ -259,7 +263,7 @@ impl Service for Fake {
         tenant: TenantId,
         before: Option<OperationId>,
         limit: usize,
-    ) -> Answer<'_, Result<Vec<RefundView>, ReadError>> {
+    ) -> ServiceFuture<'_, Result<Vec<RefundView>, ReadError>> {
         self.read(self.payments.lock().unwrap().refunds(tenant, before, limit))
     }
 
@@ -268,7 +272,7 @@ impl Service for Fake {
         tenant: TenantId,
         before: Option<SubjectId>,
         limit: usize,
-    ) -> Answer<'_, Result<Vec<DeadLetter>, ReadError>> {
+    ) -> ServiceFuture<'_, Result<Vec<DeadLetter>, ReadError>> {
         self.read(self.payments.lock().unwrap().letters(tenant, before, limit))
     }
 
@@ -276,34 +280,43 @@ impl Service for Fake {
         &self,
         tenant: TenantId,
         id: SubjectId,
-    ) -> Answer<'_, Result<Option<DeadLetter>, ReadError>> {
+    ) -> ServiceFuture<'_, Result<Option<DeadLetter>, ReadError>> {
         let letters = self.payments.lock().unwrap().letters(tenant, None, usize::MAX);
         self.read(letters.into_iter().find(|letter| letter.outbox.id == id))
     }
 
-    fn resolve(&self, request: Request, id: SubjectId, resolution: Resolution) -> Answer<'_, Submitted> {
+    fn resolve(
+        &self,
+        request: Request,
+        id: SubjectId,
+        resolution: Resolution,
+    ) -> ServiceFuture<'_, Submitted> {
         self.play(request, move || {
             let present = (&self.presenter(), request.id);
             self.payments.lock().unwrap().resolve(request.tenant, id, &resolution, present)
         })
     }
 
-    fn hint(&self, payment: Payment) -> Answer<'_, Result<usize, ReadError>> {
+    fn hint(&self, payment: Payment) -> ServiceFuture<'_, Result<usize, ReadError>> {
         self.hinted.lock().unwrap().push(payment);
         self.read(1)
     }
 
-    fn keep(&self, request: Request, act: Act) -> Answer<'_, Submitted> {
+    fn keep(&self, request: Request, act: LedgerCommand) -> ServiceFuture<'_, Submitted> {
         let asked = self.asked(&request);
         self.play(request, move || self.ledger.lock().unwrap().keep(act, asked, &self.presenter()))
     }
 
-    fn bulk(&self, request: Request, items: Vec<Item>) -> Answer<'_, Submitted> {
+    fn bulk(&self, request: Request, items: Vec<Item>) -> ServiceFuture<'_, Submitted> {
         let asked = self.asked(&request);
         self.play(request, move || Ok(self.ledger.lock().unwrap().bulk(items, asked, &self.presenter())))
     }
 
-    fn account(&self, tenant: TenantId, named: Named) -> Answer<'_, Result<Option<Arc<Account>>, ReadError>> {
+    fn account(
+        &self,
+        tenant: TenantId,
+        named: AccountSelector,
+    ) -> ServiceFuture<'_, Result<Option<Arc<Account>>, ReadError>> {
         self.read(self.ledger.lock().unwrap().account(tenant, &named))
     }
 
@@ -312,11 +325,15 @@ impl Service for Fake {
         tenant: TenantId,
         before: Option<AccountId>,
         limit: usize,
-    ) -> Answer<'_, Result<Vec<Account>, ReadError>> {
+    ) -> ServiceFuture<'_, Result<Vec<Account>, ReadError>> {
         self.read(self.ledger.lock().unwrap().accounts(tenant, before, limit))
     }
 
-    fn balance(&self, account: Arc<Account>, upto: Upto) -> Answer<'_, Result<BalanceView, ReadError>> {
+    fn balance(
+        &self,
+        account: Arc<Account>,
+        upto: Upto,
+    ) -> ServiceFuture<'_, Result<BalanceView, ReadError>> {
         self.read(self.ledger.lock().unwrap().balance(&account, upto))
     }
 
@@ -326,7 +343,7 @@ impl Service for Fake {
         account: AccountId,
         before: Option<(TransactionId, u16)>,
         limit: usize,
-    ) -> Answer<'_, Result<Vec<Entry>, ReadError>> {
+    ) -> ServiceFuture<'_, Result<Vec<AccountEntry>, ReadError>> {
         self.read(self.ledger.lock().unwrap().entries(account, before, limit))
     }
 
@@ -334,7 +351,7 @@ impl Service for Fake {
         &self,
         tenant: TenantId,
         id: TransactionId,
-    ) -> Answer<'_, Result<Option<TransferView>, ReadError>> {
+    ) -> ServiceFuture<'_, Result<Option<TransferView>, ReadError>> {
         self.read(self.ledger.lock().unwrap().transfer(tenant, id))
     }
 
@@ -342,7 +359,7 @@ impl Service for Fake {
         &self,
         tenant: TenantId,
         id: TransactionId,
-    ) -> Answer<'_, Result<Option<TransactionView>, ReadError>> {
+    ) -> ServiceFuture<'_, Result<Option<TransactionView>, ReadError>> {
         self.read(self.ledger.lock().unwrap().transaction(tenant, id))
     }
 
@@ -351,15 +368,15 @@ impl Service for Fake {
         tenant: TenantId,
         before: Option<TransactionId>,
         limit: usize,
-    ) -> Answer<'_, Result<Vec<Transaction>, ReadError>> {
+    ) -> ServiceFuture<'_, Result<Vec<Transaction>, ReadError>> {
         self.read(self.ledger.lock().unwrap().transactions(tenant, before, limit))
     }
 
-    fn assets(&self, tenant: TenantId) -> Answer<'_, Result<Vec<Definition>, ReadError>> {
+    fn assets(&self, tenant: TenantId) -> ServiceFuture<'_, Result<Vec<AssetDefinition>, ReadError>> {
         self.read(self.ledger.lock().unwrap().assets(tenant))
     }
 
-    fn charge(&self, tenant: TenantId, id: ChargeId) -> Answer<'_, Result<Option<Charge>, ReadError>> {
+    fn charge(&self, tenant: TenantId, id: ChargeId) -> ServiceFuture<'_, Result<Option<Charge>, ReadError>> {
         self.read(self.payments.lock().unwrap().charge(tenant, id))
     }
 
@@ -368,7 +385,7 @@ impl Service for Fake {
         tenant: TenantId,
         before: Option<ChargeId>,
         limit: usize,
-    ) -> Answer<'_, Result<Vec<Charge>, ReadError>> {
+    ) -> ServiceFuture<'_, Result<Vec<Charge>, ReadError>> {
         self.read(self.payments.lock().unwrap().charges(tenant, before, limit))
     }
 
@@ -378,17 +395,17 @@ impl Service for Fake {
         subject: SubjectId,
         after: Option<Ulid>,
         limit: usize,
-    ) -> Answer<'_, Result<Option<Vec<Record>>, ReadError>> {
+    ) -> ServiceFuture<'_, Result<Option<Vec<AuditRecord>>, ReadError>> {
         let charge = self.payments.lock().unwrap().charge(tenant, subject.into());
         let transfer = self.ledger.lock().unwrap().transfer(tenant, subject.into());
         let (began, kinds) = match (charge, transfer) {
             (Some(charge), _) => {
-                (charge.created_at, vec![Kind::Claimed, Kind::ProviderAnswered, Kind::Settled])
+                (charge.created_at, vec![AuditKind::Claimed, AuditKind::ProviderAnswered, AuditKind::Settled])
             }
-            (None, Some(_)) => (START, vec![Kind::Posted]),
+            (None, Some(_)) => (START, vec![AuditKind::Posted]),
             (None, None) => return self.read(None),
         };
-        let records = kinds.into_iter().zip(0..).map(|(kind, step)| Record {
+        let records = kinds.into_iter().zip(0..).map(|(kind, step)| AuditRecord {
             id: Ulid::new(began, 0).after(step),
             tenant,
             subject,
@@ -401,48 +418,48 @@ impl Service for Fake {
         self.read(Some(records.collect()))
     }
 
-    fn claim(&self, _: TenantId, id: ClaimId) -> Answer<'_, Result<Option<KeyView>, ReadError>> {
+    fn claim(&self, _: TenantId, id: ClaimId) -> ServiceFuture<'_, Result<Option<KeyView>, ReadError>> {
         self.read(self.claims.lock().unwrap().get(&id).cloned())
     }
 
-    fn principal(&self, key: Digest) -> Answer<'_, Result<Option<Arc<Principal>>, ReadError>> {
+    fn principal(&self, key: Digest) -> ServiceFuture<'_, Result<Option<Arc<Principal>>, ReadError>> {
         self.principals_asked.fetch_add(1, Ordering::SeqCst);
         self.read(self.principals.get(&key).cloned())
     }
 
-    fn tally(&self) -> Answer<'_, Result<Tally, ReadError>> {
+    fn tally(&self) -> ServiceFuture<'_, Result<Tally, ReadError>> {
         self.read(Tally { pending: 7, parked: 2, stuck: 1, lag_ms: 1_500 })
     }
 
-    fn ready(&self) -> Answer<'_, Result<(), String>> {
+    fn ready(&self) -> ServiceFuture<'_, Result<(), String>> {
         let down = self.store_down.load(Ordering::SeqCst);
         Box::pin(async move { if down { Err("the store does not answer".to_owned()) } else { Ok(()) } })
     }
 
-    fn create_tenant(&self, _: NewTenant) -> Answer<'_, Result<Tenant, AdminError>> {
+    fn create_tenant(&self, _: NewTenant) -> ServiceFuture<'_, Result<Tenant, AdminError>> {
         Box::pin(async { Err(AdminError::Exists) })
     }
 
-    fn create_key(&self, _: NewKey) -> Answer<'_, Result<ApiKey, AdminError>> {
+    fn create_key(&self, _: NewKey) -> ServiceFuture<'_, Result<ApiKey, AdminError>> {
         Box::pin(async { Err(AdminError::NotFound) })
     }
 
-    fn revoke_key(&self, _: String) -> Answer<'_, Result<ApiKey, AdminError>> {
+    fn revoke_key(&self, _: String) -> ServiceFuture<'_, Result<ApiKey, AdminError>> {
         Box::pin(async { Err(AdminError::NotFound) })
     }
 
-    fn tenants(&self) -> Answer<'_, Result<Vec<(Tenant, Vec<ApiKey>)>, ReadError>> {
+    fn tenants(&self) -> ServiceFuture<'_, Result<Vec<(Tenant, Vec<ApiKey>)>, ReadError>> {
         self.read(Vec::new())
     }
 }
 
 /// A stored answer with these bytes.
 pub(crate) fn stored(fake: &Fake, status: u16, body: &'static str) -> Settled {
-    use counterfoil_core::idempotency::reply::{Media, Reply};
+    use counterfoil_core::idempotency::reply::{Reply, ReplyMedia};
     Settled {
         reply: Reply {
             status,
-            media: Media::Problem,
+            media: ReplyMedia::Problem,
             location: None,
             body: Bytes::from_static(body.as_bytes()),
         },

@@ -3,7 +3,7 @@
 use crate::client::Request;
 use crate::fake::ACME;
 use crate::server::{Server, settings};
-use counterfoil_core::idempotency::claim::{Claim, ClaimId, Resource, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, ClaimState, Resource};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::key::IdempotencyKey;
 use counterfoil_core::outbox::Payment;
@@ -127,7 +127,7 @@ async fn where_a_key_stands() {
         fence: 1,
         revision: 1,
         attempts: 1,
-        state: State::FailedRetry { not_before: server.fake.now() },
+        state: ClaimState::FailedRetry { not_before: server.fake.now() },
     };
     let view = KeyView { claim: record, payment: Some(Payment::Charge(ChargeId::from_i64(3))), parked: None };
     server.fake.claims.lock().unwrap().insert(claim, view);

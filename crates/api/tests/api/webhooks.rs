@@ -5,10 +5,10 @@ use crate::server::{Server, settings};
 use counterfoil_api::ApiSettings;
 use counterfoil_core::outbox::Payment;
 use counterfoil_core::types::id::{ChargeId, PayoutId};
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Inbox;
-use counterfoil_gateway::inbox::{Event, Unopened};
+use counterfoil_gateway::inbox::{ProviderEvent, Unopened};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -24,11 +24,11 @@ impl Inbox for Postbox {
         "stripe-signature"
     }
 
-    fn open(&self, signature: Option<&[u8]>, body: &[u8], _: Time) -> Result<Event, Unopened> {
+    fn open(&self, signature: Option<&[u8]>, body: &[u8], _: Time) -> Result<ProviderEvent, Unopened> {
         match signature {
             None => Err(Unopened::Missing),
             Some(b"good") if body.is_empty() => Err(Unopened::Unreadable),
-            Some(b"good") => Ok(Event { payment: String::from_utf8(body.to_vec()).ok() }),
+            Some(b"good") => Ok(ProviderEvent { payment: String::from_utf8(body.to_vec()).ok() }),
             Some(b"old") => Err(Unopened::TooOld),
             Some(b"early") => Err(Unopened::FromTheFuture),
             Some(b"forged") => Err(Unopened::NoMatch),
@@ -111,8 +111,8 @@ async fn a_store_that_cannot_be_asked_wants_the_event_again() {
 async fn every_event_gets_the_same_answer_and_only_a_payment_of_ours_is_hinted_at() {
     let server = Server::start().await;
     let references = &server.fake.references;
-    let payout = references.seal(Kind::Payout, 8).to_string();
-    let account = references.seal(Kind::Account, 7).to_string();
+    let payout = references.seal(ReferenceKind::Payout, 8).to_string();
+    let account = references.seal(ReferenceKind::Account, 7).to_string();
     let charge = server.fake.reference(ChargeId::from_i64(7));
     for event in ["nothing of ours", "ch_00000000000000000000000000", &account, &charge, &payout, &charge] {
         let reply = server.ask(delivery("good", event)).await;

@@ -16,7 +16,7 @@ pub fn record_id(at: Time, revision: u64, chance: u128) -> Ulid {
 
 /// One audited step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct AuditRecord {
     /// Sorts as time does, within a decision as written.
     pub id: Ulid,
     /// Whose it is.
@@ -28,14 +28,14 @@ pub struct Record {
     /// The fence it was decided under.
     pub fence: u64,
     /// What happened.
-    pub kind: Kind,
+    pub kind: AuditKind,
     /// More about it, as `name=value` words.
     pub detail: String,
 }
 
 /// What can happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum AuditKind {
     /// A key was claimed and its work enqueued.
     Claimed,
     /// Another attempt began under a higher fence.
@@ -60,40 +60,40 @@ pub enum Kind {
     Resolved,
 }
 
-const KINDS: [Kind; 11] = [
-    Kind::Claimed,
-    Kind::TakenOver,
-    Kind::ProviderAnswered,
-    Kind::ProviderQueried,
-    Kind::Pending,
-    Kind::Settled,
-    Kind::Parked,
-    Kind::Opened,
-    Kind::Posted,
-    Kind::Refused,
-    Kind::Resolved,
+const KINDS: [AuditKind; 11] = [
+    AuditKind::Claimed,
+    AuditKind::TakenOver,
+    AuditKind::ProviderAnswered,
+    AuditKind::ProviderQueried,
+    AuditKind::Pending,
+    AuditKind::Settled,
+    AuditKind::Parked,
+    AuditKind::Opened,
+    AuditKind::Posted,
+    AuditKind::Refused,
+    AuditKind::Resolved,
 ];
 
-impl Kind {
+impl AuditKind {
     /// The word clients and operators see.
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::Claimed => "claimed",
-            Kind::TakenOver => "taken_over",
-            Kind::ProviderAnswered => "provider_answered",
-            Kind::ProviderQueried => "provider_queried",
-            Kind::Pending => "pending",
-            Kind::Settled => "settled",
-            Kind::Parked => "parked",
-            Kind::Opened => "opened",
-            Kind::Posted => "posted",
-            Kind::Refused => "refused",
-            Kind::Resolved => "resolved",
+            AuditKind::Claimed => "claimed",
+            AuditKind::TakenOver => "taken_over",
+            AuditKind::ProviderAnswered => "provider_answered",
+            AuditKind::ProviderQueried => "provider_queried",
+            AuditKind::Pending => "pending",
+            AuditKind::Settled => "settled",
+            AuditKind::Parked => "parked",
+            AuditKind::Opened => "opened",
+            AuditKind::Posted => "posted",
+            AuditKind::Refused => "refused",
+            AuditKind::Resolved => "resolved",
         }
     }
 
     /// The kind of that name.
-    pub fn parse(name: &str) -> Option<Kind> {
+    pub fn parse(name: &str) -> Option<AuditKind> {
         KINDS.into_iter().find(|kind| kind.name() == name)
     }
 }
@@ -134,8 +134,8 @@ mod tests {
             "resolved",
         ];
         for (kind, word) in KINDS.into_iter().zip(words) {
-            assert_eq!((kind.name(), Kind::parse(word)), (word, Some(kind)));
+            assert_eq!((kind.name(), AuditKind::parse(word)), (word, Some(kind)));
         }
-        assert_eq!(Kind::parse("xyzzy"), None);
+        assert_eq!(AuditKind::parse("xyzzy"), None);
     }
 }

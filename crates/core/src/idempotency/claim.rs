@@ -58,7 +58,7 @@ pub struct Claim {
     /// How often somebody set out to execute the request.
     pub attempts: u32,
     /// Where it stands.
-    pub state: State,
+    pub state: ClaimState,
 }
 
 /// The kinds of things a key can make or move.
@@ -132,7 +132,7 @@ impl Resource {
 
 /// Where a claim stands. Data lives in the state that owns it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum State {
+pub enum ClaimState {
     /// Somebody executes it, under a lease.
     InFlight(Lease),
     /// Certainly not executed; it may be tried again from `not_before` on.
@@ -141,7 +141,7 @@ pub enum State {
         not_before: Time,
     },
     /// Perhaps executed. It leaves this state only on evidence or by an operator.
-    Uncertain(Hold),
+    Uncertain(Custody),
     /// Executed; the answer is replayed.
     Completed(Settled),
     /// Refused for good; the refusal is replayed.
@@ -155,7 +155,7 @@ pub enum State {
 
 /// Who works on an uncertain claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Hold {
+pub enum Custody {
     /// Nobody before this instant.
     Waiting {
         /// When evidence is sought again.
@@ -210,7 +210,7 @@ impl Lease {
 
 /// What may happen to a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum ClaimEvent {
     /// The holder is still at work.
     Renewed {
         /// The new end of the lease, cut at its ceiling.
@@ -248,97 +248,104 @@ pub struct IllegalMove {
     pub event: &'static str,
 }
 
-impl State {
+impl ClaimState {
     /// The name clients and operators see.
     pub const fn name(&self) -> &'static str {
         match self {
-            State::InFlight(_) => "in_flight",
-            State::FailedRetry { .. } => "failed_retry",
-            State::Uncertain(_) => "uncertain",
-            State::Completed(_) => "completed",
-            State::FailedTerminal(_) => "failed_terminal",
-            State::Expired { .. } => "expired",
+            ClaimState::InFlight(_) => "in_flight",
+            ClaimState::FailedRetry { .. } => "failed_retry",
+            ClaimState::Uncertain(_) => "uncertain",
+            ClaimState::Completed(_) => "completed",
+            ClaimState::FailedTerminal(_) => "failed_terminal",
+            ClaimState::Expired { .. } => "expired",
         }
     }
 
     /// The lease, where somebody holds one.
     pub const fn lease(&self) -> Option<Lease> {
         match self {
-            State::InFlight(lease) | State::Uncertain(Hold::Held(lease)) => Some(*lease),
-            State::FailedRetry { .. }
-            | State::Uncertain(Hold::Waiting { .. })
-            | State::Completed(_)
-            | State::FailedTerminal(_)
-            | State::Expired { .. } => None,
+            ClaimState::InFlight(lease) | ClaimState::Uncertain(Custody::Held(lease)) => Some(*lease),
+            ClaimState::FailedRetry { .. }
+            | ClaimState::Uncertain(Custody::Waiting { .. })
+            | ClaimState::Completed(_)
+            | ClaimState::FailedTerminal(_)
+            | ClaimState::Expired { .. } => None,
         }
     }
 
     /// The stored answer, where there is one.
     pub const fn settled(&self) -> Option<&Settled> {
         match self {
-            State::Completed(settled) | State::FailedTerminal(settled) => Some(settled),
-            State::InFlight(_) | State::FailedRetry { .. } | State::Uncertain(_) | State::Expired { .. } => {
-                None
-            }
+            ClaimState::Completed(settled) | ClaimState::FailedTerminal(settled) => Some(settled),
+            ClaimState::InFlight(_)
+            | ClaimState::FailedRetry { .. }
+            | ClaimState::Uncertain(_)
+            | ClaimState::Expired { .. } => None,
         }
     }
 }
 
-impl Event {
+impl ClaimEvent {
     const fn name(&self) -> &'static str {
         match self {
-            Event::Renewed { .. } => "renewed",
-            Event::TakenOver(_) => "taken_over",
-            Event::Completed(_) => "completed",
-            Event::Failed(_) => "failed",
-            Event::PutOff { .. } => "put_off",
-            Event::Doubted { .. } => "doubted",
-            Event::Aged { .. } => "aged",
+            ClaimEvent::Renewed { .. } => "renewed",
+            ClaimEvent::TakenOver(_) => "taken_over",
+            ClaimEvent::Completed(_) => "completed",
+            ClaimEvent::Failed(_) => "failed",
+            ClaimEvent::PutOff { .. } => "put_off",
+            ClaimEvent::Doubted { .. } => "doubted",
+            ClaimEvent::Aged { .. } => "aged",
         }
     }
 }
 
 impl Claim {
     /// The claim after `event`. The one transition function.
-    pub fn on(&self, event: Event) -> Result<Claim, IllegalMove> {
+    pub fn on(&self, event: ClaimEvent) -> Result<Claim, IllegalMove> {
         let (state, handed_over) = match (&self.state, event) {
-            (State::InFlight(lease), Event::Renewed { until }) => {
-                (State::InFlight(lease.renewed(until)), false)
+            (ClaimState::InFlight(lease), ClaimEvent::Renewed { until }) => {
+                (ClaimState::InFlight(lease.renewed(until)), false)
             }
-            (State::InFlight(_) | State::FailedRetry { .. }, Event::TakenOver(lease)) => {
-                (State::InFlight(lease), true)
+            (ClaimState::InFlight(_) | ClaimState::FailedRetry { .. }, ClaimEvent::TakenOver(lease)) => {
+                (ClaimState::InFlight(lease), true)
             }
-            (State::InFlight(_), Event::PutOff { not_before }) => (State::FailedRetry { not_before }, false),
-            (State::Uncertain(Hold::Held(lease)), Event::Renewed { until }) => {
-                (State::Uncertain(Hold::Held(lease.renewed(until))), false)
+            (ClaimState::InFlight(_), ClaimEvent::PutOff { not_before }) => {
+                (ClaimState::FailedRetry { not_before }, false)
             }
-            (State::Uncertain(_), Event::TakenOver(lease)) => (State::Uncertain(Hold::Held(lease)), true),
-            (State::InFlight(_) | State::Uncertain(Hold::Held(_)), Event::Doubted { not_before }) => {
-                (State::Uncertain(Hold::Waiting { not_before }), false)
+            (ClaimState::Uncertain(Custody::Held(lease)), ClaimEvent::Renewed { until }) => {
+                (ClaimState::Uncertain(Custody::Held(lease.renewed(until))), false)
             }
-            (State::InFlight(_) | State::Uncertain(_), Event::Completed(settled)) => {
-                (State::Completed(settled), false)
-            }
-            (State::InFlight(_) | State::Uncertain(_), Event::Failed(settled)) => {
-                (State::FailedTerminal(settled), false)
-            }
-            (State::Completed(_) | State::FailedTerminal(_), Event::Aged { tombstone_until }) => {
-                (State::Expired { tombstone_until }, false)
+            (ClaimState::Uncertain(_), ClaimEvent::TakenOver(lease)) => {
+                (ClaimState::Uncertain(Custody::Held(lease)), true)
             }
             (
-                state @ (State::FailedRetry { .. }
-                | State::Uncertain(_)
-                | State::InFlight(_)
-                | State::Completed(_)
-                | State::FailedTerminal(_)
-                | State::Expired { .. }),
-                event @ (Event::Renewed { .. }
-                | Event::TakenOver(_)
-                | Event::Completed(_)
-                | Event::Failed(_)
-                | Event::PutOff { .. }
-                | Event::Doubted { .. }
-                | Event::Aged { .. }),
+                ClaimState::InFlight(_) | ClaimState::Uncertain(Custody::Held(_)),
+                ClaimEvent::Doubted { not_before },
+            ) => (ClaimState::Uncertain(Custody::Waiting { not_before }), false),
+            (ClaimState::InFlight(_) | ClaimState::Uncertain(_), ClaimEvent::Completed(settled)) => {
+                (ClaimState::Completed(settled), false)
+            }
+            (ClaimState::InFlight(_) | ClaimState::Uncertain(_), ClaimEvent::Failed(settled)) => {
+                (ClaimState::FailedTerminal(settled), false)
+            }
+            (
+                ClaimState::Completed(_) | ClaimState::FailedTerminal(_),
+                ClaimEvent::Aged { tombstone_until },
+            ) => (ClaimState::Expired { tombstone_until }, false),
+            (
+                state @ (ClaimState::FailedRetry { .. }
+                | ClaimState::Uncertain(_)
+                | ClaimState::InFlight(_)
+                | ClaimState::Completed(_)
+                | ClaimState::FailedTerminal(_)
+                | ClaimState::Expired { .. }),
+                event @ (ClaimEvent::Renewed { .. }
+                | ClaimEvent::TakenOver(_)
+                | ClaimEvent::Completed(_)
+                | ClaimEvent::Failed(_)
+                | ClaimEvent::PutOff { .. }
+                | ClaimEvent::Doubted { .. }
+                | ClaimEvent::Aged { .. }),
             ) => {
                 return Err(IllegalMove { from: state.name(), event: event.name() });
             }
@@ -357,8 +364,10 @@ impl Claim {
         if next.subject != self.subject {
             // The key was free again and means a new request: everything starts anew, under a higher fence. A request
             // that needs no provider is settled by its first write.
-            let begun =
-                matches!(next.state, State::InFlight(_) | State::Completed(_) | State::FailedTerminal(_));
+            let begun = matches!(
+                next.state,
+                ClaimState::InFlight(_) | ClaimState::Completed(_) | ClaimState::FailedTerminal(_)
+            );
             let anew = begun && next.fence > self.fence && next.tenant == self.tenant;
             // A record is not recognised by its revision alone: a key that was removed and used again counts from 1.
             // Whoever decided on an older record must not overwrite a younger one that is still good.
@@ -376,13 +385,18 @@ impl Claim {
         };
         let fenced = if handed_over { next.fence > self.fence } else { next.fence >= self.fence };
         let moves = match &self.state {
-            State::InFlight(_) => !matches!(next.state, State::Expired { .. }),
-            State::FailedRetry { .. } => matches!(next.state, State::InFlight(_)),
-            State::Uncertain(_) => {
-                matches!(next.state, State::Uncertain(_) | State::Completed(_) | State::FailedTerminal(_))
+            ClaimState::InFlight(_) => !matches!(next.state, ClaimState::Expired { .. }),
+            ClaimState::FailedRetry { .. } => matches!(next.state, ClaimState::InFlight(_)),
+            ClaimState::Uncertain(_) => {
+                matches!(
+                    next.state,
+                    ClaimState::Uncertain(_) | ClaimState::Completed(_) | ClaimState::FailedTerminal(_)
+                )
             }
-            State::Completed(_) | State::FailedTerminal(_) => matches!(next.state, State::Expired { .. }),
-            State::Expired { .. } => false,
+            ClaimState::Completed(_) | ClaimState::FailedTerminal(_) => {
+                matches!(next.state, ClaimState::Expired { .. })
+            }
+            ClaimState::Expired { .. } => false,
         };
         same && fenced && moves && next.attempts >= self.attempts
     }
@@ -390,11 +404,11 @@ impl Claim {
     /// From when on the key may mean another request; never while somebody is at work on it.
     fn free_at(&self) -> Option<Time> {
         match &self.state {
-            State::Completed(settled) | State::FailedTerminal(settled) => {
+            ClaimState::Completed(settled) | ClaimState::FailedTerminal(settled) => {
                 Some(settled.windows.tombstone_until)
             }
-            State::Expired { tombstone_until } => Some(*tombstone_until),
-            State::InFlight(_) | State::FailedRetry { .. } | State::Uncertain(_) => None,
+            ClaimState::Expired { tombstone_until } => Some(*tombstone_until),
+            ClaimState::InFlight(_) | ClaimState::FailedRetry { .. } | ClaimState::Uncertain(_) => None,
         }
     }
 
@@ -406,11 +420,14 @@ impl Claim {
     /// When the sweeper should look at this claim: to drop its answer, or to drop it whole.
     pub fn sweep_at(&self) -> Option<Time> {
         match &self.state {
-            State::Completed(settled) | State::FailedTerminal(settled) => Some(settled.windows.replay_until),
-            State::Expired { tombstone_until } if *tombstone_until < Time::MAX => Some(*tombstone_until),
-            State::Expired { .. } | State::InFlight(_) | State::FailedRetry { .. } | State::Uncertain(_) => {
-                None
+            ClaimState::Completed(settled) | ClaimState::FailedTerminal(settled) => {
+                Some(settled.windows.replay_until)
             }
+            ClaimState::Expired { tombstone_until } if *tombstone_until < Time::MAX => Some(*tombstone_until),
+            ClaimState::Expired { .. }
+            | ClaimState::InFlight(_)
+            | ClaimState::FailedRetry { .. }
+            | ClaimState::Uncertain(_) => None,
         }
     }
 
@@ -423,17 +440,18 @@ impl Claim {
             return Meeting::Mismatch;
         }
         match &self.state {
-            State::InFlight(_) => Meeting::InFlight,
-            State::FailedRetry { not_before } | State::Uncertain(Hold::Waiting { not_before }) => {
+            ClaimState::InFlight(_) => Meeting::InFlight,
+            ClaimState::FailedRetry { not_before }
+            | ClaimState::Uncertain(Custody::Waiting { not_before }) => {
                 Meeting::Pending { not_before: *not_before }
             }
-            State::Uncertain(Hold::Held(_)) => Meeting::Pending { not_before: now },
-            State::Completed(settled) | State::FailedTerminal(settled)
+            ClaimState::Uncertain(Custody::Held(_)) => Meeting::Pending { not_before: now },
+            ClaimState::Completed(settled) | ClaimState::FailedTerminal(settled)
                 if now < settled.windows.replay_until =>
             {
                 Meeting::Replay(settled)
             }
-            State::Completed(_) | State::FailedTerminal(_) | State::Expired { .. } => {
+            ClaimState::Completed(_) | ClaimState::FailedTerminal(_) | ClaimState::Expired { .. } => {
                 Meeting::Expired { original_request_at: self.created_at }
             }
         }
@@ -442,7 +460,7 @@ impl Claim {
     /// May the client start again under a new key without a risk of a second effect? Only where this key's
     /// request is known to have had none.
     pub const fn safe_new_key(&self) -> bool {
-        matches!(self.state, State::FailedTerminal(_))
+        matches!(self.state, ClaimState::FailedTerminal(_))
     }
 }
 

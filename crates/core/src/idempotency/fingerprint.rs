@@ -13,7 +13,7 @@ pub struct Fingerprint(Digest);
 
 /// The parts of a request that make it this request.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct FingerprintInput<'a> {
     /// Whose request it is.
     pub tenant: TenantId,
     /// Upper-case method.
@@ -28,7 +28,7 @@ pub struct Request<'a> {
 
 impl Fingerprint {
     /// The fingerprint of `request`.
-    pub fn of(request: Request<'_>) -> Fingerprint {
+    pub fn of(request: FingerprintInput<'_>) -> Fingerprint {
         let mut query: Vec<_> = request.query.iter().collect();
         query.sort();
         let mut parts: Vec<&[u8]> = Vec::with_capacity(query.len().saturating_mul(2).saturating_add(4));
@@ -67,7 +67,7 @@ mod tests {
         let query: Vec<_> =
             query.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let body = Json::parse(body.as_bytes()).unwrap();
-        Fingerprint::of(Request {
+        Fingerprint::of(FingerprintInput {
             tenant: TenantId::from_i64(tenant),
             method,
             path,

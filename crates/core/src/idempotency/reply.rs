@@ -10,7 +10,7 @@ pub struct Reply {
     /// HTTP status.
     pub status: u16,
     /// Which media type the body has.
-    pub media: Media,
+    pub media: ReplyMedia,
     /// `Location`, where the answer made something.
     pub location: Option<Arc<str>>,
     /// The body's bytes.
@@ -19,33 +19,33 @@ pub struct Reply {
 
 /// The media types an answer can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Media {
+pub enum ReplyMedia {
     /// `application/json`
     Json,
     /// `application/problem+json`
     Problem,
 }
 
-impl Media {
+impl ReplyMedia {
     /// The `Content-Type` header.
     pub const fn content_type(self) -> &'static str {
         match self {
-            Media::Json => "application/json",
-            Media::Problem => "application/problem+json",
+            ReplyMedia::Json => "application/json",
+            ReplyMedia::Problem => "application/problem+json",
         }
     }
 
     /// The word stores keep.
     pub const fn name(self) -> &'static str {
         match self {
-            Media::Json => "json",
-            Media::Problem => "problem",
+            ReplyMedia::Json => "json",
+            ReplyMedia::Problem => "problem",
         }
     }
 
     /// The media type of that name.
-    pub fn parse(name: &str) -> Option<Media> {
-        [Media::Json, Media::Problem].into_iter().find(|media| media.name() == name)
+    pub fn parse(name: &str) -> Option<ReplyMedia> {
+        [ReplyMedia::Json, ReplyMedia::Problem].into_iter().find(|media| media.name() == name)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Who asks, under which key, for what: the part of every write request the idempotency layer looks at.
 
-use super::claim::{Claim, ClaimId, Resource, Settled, State};
+use super::claim::{Claim, ClaimId, ClaimState, Resource, Settled};
 use super::fingerprint::Fingerprint;
 use crate::types::id::{SubjectId, TenantId};
 use crate::types::time::Time;
@@ -25,7 +25,7 @@ impl Request {
         &self,
         subject: SubjectId,
         makes: Resource,
-        state: State,
+        state: ClaimState,
         now: Time,
         expired: Option<&Claim>,
     ) -> Claim {
@@ -54,8 +54,8 @@ impl Request {
         expired: Option<&Claim>,
     ) -> Claim {
         let state = match outcome {
-            Outcome::Done(settled) => State::Completed(settled),
-            Outcome::Refused(settled) => State::FailedTerminal(settled),
+            Outcome::Done(settled) => ClaimState::Completed(settled),
+            Outcome::Refused(settled) => ClaimState::FailedTerminal(settled),
         };
         self.claim(subject, makes, state, now, expired)
     }

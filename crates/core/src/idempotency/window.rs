@@ -5,7 +5,7 @@ use crate::types::time::{Span, Time};
 
 /// The windows of one route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub struct WindowPolicy {
     /// How long an answer is replayed.
     pub replay: Span,
     /// How long after that a retry is told that the key has expired.
@@ -38,7 +38,7 @@ const JITTER_PART: u64 = 64;
 /// Steps of that part. Few, because a store that keeps keys by the time they expire adds to as many places at once.
 const JITTER_STEPS: u8 = 16;
 
-impl Policy {
+impl WindowPolicy {
     /// The windows of a claim settled at `now`.
     pub fn windows(&self, claim: ClaimId, now: Time) -> Windows {
         let step = claim.digest().as_bytes().first().map_or(0, |byte| byte % JITTER_STEPS);
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn jitter_only_lengthens_and_stays_small() {
-        let policy = Policy {
+        let policy = WindowPolicy {
             replay: Span::from_ms(86_400_000),
             tombstone: Span::from_ms(10),
             reuse: Reuse::AfterTombstone,
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn keys_settled_together_expire_at_sixteen_times() {
         let day = Span::from_ms(86_400_000);
-        let policy = Policy { replay: day, tombstone: day, reuse: Reuse::Never };
+        let policy = WindowPolicy { replay: day, tombstone: day, reuse: Reuse::Never };
         let until = |first| {
             let claim = ClaimId::from_digest(Digest::from_bytes([first; 32]));
             policy.windows(claim, Time::EPOCH).replay_until
@@ -87,7 +87,8 @@ mod tests {
 
     #[test]
     fn never_means_never() {
-        let policy = Policy { replay: Span::from_ms(1), tombstone: Span::from_ms(1), reuse: Reuse::Never };
+        let policy =
+            WindowPolicy { replay: Span::from_ms(1), tombstone: Span::from_ms(1), reuse: Reuse::Never };
         let windows = policy.windows(ClaimId::from_digest(Digest::from_bytes([9; 32])), Time::EPOCH);
         assert_eq!(windows.tombstone_until, Time::MAX);
     }

@@ -17,7 +17,7 @@ pub struct Account {
     /// Whose it is.
     pub tenant: TenantId,
     /// The tenant's own name for it.
-    pub code: Code,
+    pub code: AccountCode,
     /// What it counts.
     pub asset: Asset,
     /// The side that raises its balance.
@@ -91,19 +91,19 @@ impl Guard {
 
 /// An account's code: 1–64 letters, digits and `_ - . : /`, the first a letter or digit.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Code(String);
+pub struct AccountCode(String);
 
 /// A text that is no account's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadCode;
 
-impl Code {
+impl AccountCode {
     /// Checks a code. Codes of the chart ([`super::chart`]) are codes too.
-    pub fn parse(text: &str) -> Result<Code, BadCode> {
+    pub fn parse(text: &str) -> Result<AccountCode, BadCode> {
         let fits = (1..=ACCOUNT_CODE_BYTES_MAX).contains(&text.len());
         let begins = text.starts_with(|first: char| first.is_ascii_alphanumeric());
         let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.:/".contains(&byte));
-        if fits && begins && plain { Ok(Code(text.to_owned())) } else { Err(BadCode) }
+        if fits && begins && plain { Ok(AccountCode(text.to_owned())) } else { Err(BadCode) }
     }
 
     /// The code's characters.
@@ -112,7 +112,7 @@ impl Code {
     }
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for AccountCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -120,11 +120,11 @@ impl fmt::Display for Code {
 
 /// A tenant's code taken by an account: what makes codes unique.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Name {
+pub struct AccountName {
     /// Whose it is.
     pub tenant: TenantId,
     /// The code.
-    pub code: Code,
+    pub code: AccountCode,
     /// The account it names.
     pub account: AccountId,
 }

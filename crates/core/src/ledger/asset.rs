@@ -6,7 +6,7 @@ use crate::types::time::Time;
 
 /// An asset a tenant defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Definition {
+pub struct AssetDefinition {
     /// Whose it is.
     pub tenant: TenantId,
     /// Its code; never a currency's.

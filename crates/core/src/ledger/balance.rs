@@ -54,7 +54,7 @@ pub struct Delta {
 
 /// Why a balance cannot move so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unfit {
+pub enum BalanceRefusal {
     /// What is available would fall below the floor.
     Insufficient,
     /// What is posted or expected would rise above the cap.
@@ -133,20 +133,24 @@ impl Balance {
 
     /// The balance after `delta`. The bounds are judged on the whole of it, and only if it moves towards them: what
     /// is beyond a bound already may come back.
-    pub fn moved(&self, delta: Delta) -> Result<Balance, Unfit> {
-        let beyond = if delta.posted.is_negative() { Unfit::Insufficient } else { Unfit::CapExceeded };
+    pub fn moved(&self, delta: Delta) -> Result<Balance, BalanceRefusal> {
+        let beyond = if delta.posted.is_negative() {
+            BalanceRefusal::Insufficient
+        } else {
+            BalanceRefusal::CapExceeded
+        };
         let posted = self.posted.checked_add(delta.posted).ok_or(beyond)?;
-        let outgoing = self.outgoing.checked_add(delta.outgoing).ok_or(Unfit::Insufficient)?;
-        let incoming = self.incoming.checked_add(delta.incoming).ok_or(Unfit::CapExceeded)?;
+        let outgoing = self.outgoing.checked_add(delta.outgoing).ok_or(BalanceRefusal::Insufficient)?;
+        let incoming = self.incoming.checked_add(delta.incoming).ok_or(BalanceRefusal::CapExceeded)?;
         if outgoing < 0 || incoming < 0 {
-            return Err(Unfit::NotHeld);
+            return Err(BalanceRefusal::NotHeld);
         }
         let floor = match self.floor {
-            Some(floor) => Some(floor.checked_add(delta.floor).ok_or(Unfit::Insufficient)?),
+            Some(floor) => Some(floor.checked_add(delta.floor).ok_or(BalanceRefusal::Insufficient)?),
             None => None,
         };
         let cap = match self.cap {
-            Some(cap) => Some(cap.checked_add(delta.cap).ok_or(Unfit::CapExceeded)?),
+            Some(cap) => Some(cap.checked_add(delta.cap).ok_or(BalanceRefusal::CapExceeded)?),
             None => None,
         };
         let next = Balance {
@@ -160,11 +164,11 @@ impl Balance {
         };
         let down = next.available() < self.available() || delta.floor > 0;
         if down && next.floor.is_some_and(|floor| next.available() < i128::from(floor)) {
-            return Err(Unfit::Insufficient);
+            return Err(BalanceRefusal::Insufficient);
         }
         let up = next.expected() > self.expected() || delta.cap < 0;
         if up && next.cap.is_some_and(|cap| next.expected() > i128::from(cap)) {
-            return Err(Unfit::CapExceeded);
+            return Err(BalanceRefusal::CapExceeded);
         }
         Ok(next)
     }

@@ -1,6 +1,6 @@
 //! The chart every tenant has without asking: one account per role and asset, opened on first use.
 
-use super::account::{BadCode, Code, Side};
+use super::account::{AccountCode, BadCode, Side};
 use crate::types::asset::Asset;
 use crate::types::peer::PeerName;
 
@@ -30,8 +30,8 @@ pub const PREFIX: &str = "chart:";
 
 /// The code of the account of what is owed to a peer in `asset`, like `chart:peer:eu:USD`. What was sent there raises it,
 /// and it is opened when something first is; at the peer an account of ours has the same sum with the other sign.
-pub fn peer_code(peer: &PeerName, asset: Asset) -> Result<Code, BadCode> {
-    Code::parse(&format!("{PREFIX}peer:{peer}:{asset}"))
+pub fn peer_code(peer: &PeerName, asset: Asset) -> Result<AccountCode, BadCode> {
+    AccountCode::parse(&format!("{PREFIX}peer:{peer}:{asset}"))
 }
 
 impl Role {
@@ -56,8 +56,8 @@ impl Role {
     }
 
     /// The code of the account of this role in `asset`, like `chart:payable:USD`.
-    pub fn code(self, asset: Asset) -> Result<Code, BadCode> {
-        Code::parse(&format!("{PREFIX}{}:{asset}", self.name()))
+    pub fn code(self, asset: Asset) -> Result<AccountCode, BadCode> {
+        AccountCode::parse(&format!("{PREFIX}{}:{asset}", self.name()))
     }
 }
 

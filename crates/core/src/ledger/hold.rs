@@ -24,7 +24,7 @@ pub struct Hold {
     /// When it lapses unless it was ended before.
     pub expires_at: Time,
     /// Where it stands.
-    pub state: State,
+    pub state: HoldState,
     /// The client's own pairs.
     pub metadata: BTreeMap<String, Masked<String>>,
     /// When it was made.
@@ -35,7 +35,7 @@ pub struct Hold {
 
 /// Where a hold stands. It ends once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum HoldState {
     /// The money is reserved.
     Pending,
     /// So much of it was transferred; the rest is free again.
@@ -57,14 +57,14 @@ pub enum State {
     },
 }
 
-impl State {
+impl HoldState {
     /// The word clients see.
     pub const fn name(self) -> &'static str {
         match self {
-            State::Pending => "pending",
-            State::Posted { .. } => "posted",
-            State::Voided { .. } => "voided",
-            State::Lapsed { .. } => "lapsed",
+            HoldState::Pending => "pending",
+            HoldState::Posted { .. } => "posted",
+            HoldState::Voided { .. } => "voided",
+            HoldState::Lapsed { .. } => "lapsed",
         }
     }
 }
@@ -80,24 +80,24 @@ impl Hold {
 
     /// Whether it still reserves anything at `now`: a deadline counts whether or not the worker was there.
     pub fn is_open(&self, now: Time) -> bool {
-        self.state == State::Pending && now < self.expires_at
+        self.state == HoldState::Pending && now < self.expires_at
     }
 
     /// When a worker should end it.
     pub fn lapses_at(&self) -> Option<Time> {
-        (self.state == State::Pending).then_some(self.expires_at)
+        (self.state == HoldState::Pending).then_some(self.expires_at)
     }
 
     /// Whether `next` may stand where this hold stands: it ends once, and nothing else changes.
     pub fn may_become(&self, next: &Hold) -> bool {
-        let ended = self.state == State::Pending && next.state != State::Pending;
+        let ended = self.state == HoldState::Pending && next.state != HoldState::Pending;
         let within =
-            !matches!(next.state, State::Posted { amount, .. } if amount < 1 || amount > self.amount);
+            !matches!(next.state, HoldState::Posted { amount, .. } if amount < 1 || amount > self.amount);
         ended && within && *self == Hold { state: self.state, revision: self.revision, ..next.clone() }
     }
 
     /// The hold in its end state.
-    pub fn ended(&self, state: State) -> Hold {
+    pub fn ended(&self, state: HoldState) -> Hold {
         Hold { state, revision: self.revision.saturating_add(1), ..self.clone() }
     }
 }

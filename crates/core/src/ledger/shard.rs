@@ -10,12 +10,12 @@ mod spread;
 
 pub use refill::refill;
 
-use super::balance::{Balance, Delta, Unfit};
+use super::balance::{Balance, BalanceRefusal, Delta};
 use crate::types::limits::SHARDS_MAX;
 
 /// A delta of one shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct ShardPart {
     /// Which shard.
     pub shard: u8,
     /// By how much.
@@ -24,11 +24,11 @@ pub struct Part {
 
 /// What is to be done so that an account moves by a delta.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Plan {
+pub enum ShardPlan {
     /// These parts add up to the delta, and each fits its shard.
-    Apply(Vec<Part>),
+    Apply(Vec<ShardPart>),
     /// What is needed is spread too thin. These parts add up to nothing and bring it closer together; then plan again.
-    GatherFirst(Vec<Part>),
+    GatherFirst(Vec<ShardPart>),
 }
 
 /// Which of its shards a write of an account goes to.
@@ -42,44 +42,44 @@ pub fn pick(shards: u16, chance: u128) -> u8 {
 ///
 /// Gathering takes two parts at least. A plan that no gathering can shorten is given as it is; that needs a shard that
 /// began beyond a bound, or numbers at the end of 64 bits.
-pub fn plan(shards: &[Balance], delta: Delta, parts_max: usize) -> Result<Plan, Unfit> {
+pub fn plan(shards: &[Balance], delta: Delta, parts_max: usize) -> Result<ShardPlan, BalanceRefusal> {
     judge_whole(shards, delta)?;
     if let Some(part) = one_shard(shards, delta) {
-        return Ok(Plan::Apply(vec![part]));
+        return Ok(ShardPlan::Apply(vec![part]));
     }
     let parts = spread::spread(shards, delta)?;
     if parts.len() <= parts_max {
-        return Ok(Plan::Apply(parts));
+        return Ok(ShardPlan::Apply(parts));
     }
     let gathered = gather::gather(shards, delta, parts_max.max(2));
-    Ok(if gathered.is_empty() { Plan::Apply(parts) } else { Plan::GatherFirst(gathered) })
+    Ok(if gathered.is_empty() { ShardPlan::Apply(parts) } else { ShardPlan::GatherFirst(gathered) })
 }
 
 /// The rule of [`Balance::moved`] for the sums of all shards.
-fn judge_whole(shards: &[Balance], delta: Delta) -> Result<(), Unfit> {
+fn judge_whole(shards: &[Balance], delta: Delta) -> Result<(), BalanceRefusal> {
     let outgoing: i128 = shards.iter().map(|shard| i128::from(shard.outgoing)).sum();
     let incoming: i128 = shards.iter().map(|shard| i128::from(shard.incoming)).sum();
     if outgoing < i128::from(delta.outgoing).saturating_neg()
         || incoming < i128::from(delta.incoming).saturating_neg()
     {
-        return Err(Unfit::NotHeld);
+        return Err(BalanceRefusal::NotHeld);
     }
     // One shard without a bound has no end, and neither has the account.
     let funds: Option<i128> = shards.iter().map(funds).sum();
     let lowered = lowered(delta);
     if lowered > 0 && funds.is_some_and(|funds| funds < lowered) {
-        return Err(Unfit::Insufficient);
+        return Err(BalanceRefusal::Insufficient);
     }
     let room: Option<i128> = shards.iter().map(room).sum();
     let raised = raised(delta);
     if raised > 0 && room.is_some_and(|room| room < raised) {
-        return Err(Unfit::CapExceeded);
+        return Err(BalanceRefusal::CapExceeded);
     }
     Ok(())
 }
 
 /// The shard that takes all of it, if one does: the one with the most of what is asked for.
-fn one_shard(shards: &[Balance], delta: Delta) -> Option<Part> {
+fn one_shard(shards: &[Balance], delta: Delta) -> Option<ShardPart> {
     let fits = shards.iter().filter(|shard| shard.moved(delta).is_ok());
     let best = fits.max_by_key(|shard| {
         let funds = if lowered(delta) > 0 { shard.spendable() } else { 0 };
@@ -88,7 +88,7 @@ fn one_shard(shards: &[Balance], delta: Delta) -> Option<Part> {
         let incoming = if delta.incoming < 0 { i128::from(shard.incoming) } else { 0 };
         funds.saturating_add(room).saturating_add(outgoing).saturating_add(incoming)
     })?;
-    Some(Part { shard: best.shard, delta })
+    Some(ShardPart { shard: best.shard, delta })
 }
 
 /// By how much `delta` lowers what is available; below zero if it raises it.

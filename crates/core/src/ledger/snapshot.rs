@@ -25,7 +25,7 @@ pub struct Snapshot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
     /// Which reader.
-    pub reader: Reader,
+    pub reader: FeedReader,
     /// The last commit it has dealt with.
     pub position: Position,
     /// The store's time of that commit.
@@ -36,22 +36,22 @@ pub struct Cursor {
 
 /// Who reads the feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reader {
+pub enum FeedReader {
     /// The one that keeps snapshots of accounts.
     Projection,
 }
 
-impl Reader {
+impl FeedReader {
     /// The word in stores.
     pub const fn name(self) -> &'static str {
         match self {
-            Reader::Projection => "projection",
+            FeedReader::Projection => "projection",
         }
     }
 
     /// The reader of that name.
-    pub fn parse(name: &str) -> Option<Reader> {
-        [Reader::Projection].into_iter().find(|reader| reader.name() == name)
+    pub fn parse(name: &str) -> Option<FeedReader> {
+        [FeedReader::Projection].into_iter().find(|reader| reader.name() == name)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::types::time::Time;
 
 /// A leg as its account's history shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct AccountEntry {
     /// The transaction it belongs to.
     pub transaction: TransactionId,
     /// Its place among the transaction's legs, from 0.
@@ -47,7 +47,7 @@ pub struct Totals {
 
 /// An account's balance, in terms of its normal side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct View {
+pub struct BalanceAmounts {
     /// What was posted.
     pub posted: i128,
     /// What holds have reserved to go out.
@@ -93,12 +93,12 @@ impl Totals {
     }
 
     /// As an account of that normal side shows it.
-    pub fn seen_from(&self, normal: Side) -> View {
+    pub fn seen_from(&self, normal: Side) -> BalanceAmounts {
         let (raised, lowered, incoming, outgoing) = match normal {
             Side::Credit => (self.credits, self.debits, self.credits_pending, self.debits_pending),
             Side::Debit => (self.debits, self.credits, self.debits_pending, self.credits_pending),
         };
         let posted = raised.saturating_sub(lowered);
-        View { posted, outgoing, incoming, available: posted.saturating_sub(outgoing) }
+        BalanceAmounts { posted, outgoing, incoming, available: posted.saturating_sub(outgoing) }
     }
 }

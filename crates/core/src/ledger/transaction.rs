@@ -1,7 +1,7 @@
 //! Transactions: legs that sum to zero per asset and layer, written once and never changed.
 
 use super::account::Side;
-use super::totals::Entry;
+use super::totals::AccountEntry;
 use crate::types::asset::Asset;
 use crate::types::id::{AccountId, ChargeId, HoldId, TenantId, TransactionId};
 use crate::types::limits::{AMOUNT_MAX, LEGS_MAX};
@@ -18,7 +18,7 @@ pub struct Transaction {
     /// Whose it is.
     pub tenant: TenantId,
     /// Why it happened.
-    pub kind: Kind,
+    pub kind: TransactionKind,
     /// What it moved.
     pub legs: Legs,
     /// The client's own pairs.
@@ -29,7 +29,7 @@ pub struct Transaction {
 
 /// Why a transaction happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TransactionKind {
     /// From one account to another.
     Transfer,
     /// Legs as a client gave them.
@@ -50,47 +50,50 @@ pub enum Kind {
     HoldLapsed(HoldId),
 }
 
-impl Kind {
+impl TransactionKind {
     /// The word clients and stores see.
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::Transfer => "transfer",
-            Kind::General => "general",
-            Kind::Conversion => "conversion",
-            Kind::Charge(_) => "charge",
-            Kind::Reversal(_) => "reversal",
-            Kind::Held(_) => "held",
-            Kind::HoldPosted(_) => "hold_posted",
-            Kind::HoldVoided(_) => "hold_voided",
-            Kind::HoldLapsed(_) => "hold_lapsed",
+            TransactionKind::Transfer => "transfer",
+            TransactionKind::General => "general",
+            TransactionKind::Conversion => "conversion",
+            TransactionKind::Charge(_) => "charge",
+            TransactionKind::Reversal(_) => "reversal",
+            TransactionKind::Held(_) => "held",
+            TransactionKind::HoldPosted(_) => "hold_posted",
+            TransactionKind::HoldVoided(_) => "hold_voided",
+            TransactionKind::HoldLapsed(_) => "hold_lapsed",
         }
     }
 
     /// The number of what it is about, where it is about something.
     pub const fn about(self) -> Option<i64> {
         match self {
-            Kind::Transfer | Kind::General | Kind::Conversion => None,
-            Kind::Charge(charge) => Some(charge.to_i64()),
-            Kind::Reversal(original) => Some(original.to_i64()),
-            Kind::Held(hold) | Kind::HoldPosted(hold) | Kind::HoldVoided(hold) | Kind::HoldLapsed(hold) => {
-                Some(hold.to_i64())
-            }
+            TransactionKind::Transfer | TransactionKind::General | TransactionKind::Conversion => None,
+            TransactionKind::Charge(charge) => Some(charge.to_i64()),
+            TransactionKind::Reversal(original) => Some(original.to_i64()),
+            TransactionKind::Held(hold)
+            | TransactionKind::HoldPosted(hold)
+            | TransactionKind::HoldVoided(hold)
+            | TransactionKind::HoldLapsed(hold) => Some(hold.to_i64()),
         }
     }
 
     /// The kind of that name about that number.
-    pub fn parse(name: &str, about: Option<i64>) -> Option<Kind> {
+    pub fn parse(name: &str, about: Option<i64>) -> Option<TransactionKind> {
         let hold = || about.map(HoldId::from_i64);
         match (name, about) {
-            ("transfer", None) => Some(Kind::Transfer),
-            ("general", None) => Some(Kind::General),
-            ("conversion", None) => Some(Kind::Conversion),
-            ("charge", Some(charge)) => Some(Kind::Charge(ChargeId::from_i64(charge))),
-            ("reversal", Some(original)) => Some(Kind::Reversal(TransactionId::from_i64(original))),
-            ("held", _) => hold().map(Kind::Held),
-            ("hold_posted", _) => hold().map(Kind::HoldPosted),
-            ("hold_voided", _) => hold().map(Kind::HoldVoided),
-            ("hold_lapsed", _) => hold().map(Kind::HoldLapsed),
+            ("transfer", None) => Some(TransactionKind::Transfer),
+            ("general", None) => Some(TransactionKind::General),
+            ("conversion", None) => Some(TransactionKind::Conversion),
+            ("charge", Some(charge)) => Some(TransactionKind::Charge(ChargeId::from_i64(charge))),
+            ("reversal", Some(original)) => {
+                Some(TransactionKind::Reversal(TransactionId::from_i64(original)))
+            }
+            ("held", _) => hold().map(TransactionKind::Held),
+            ("hold_posted", _) => hold().map(TransactionKind::HoldPosted),
+            ("hold_voided", _) => hold().map(TransactionKind::HoldVoided),
+            ("hold_lapsed", _) => hold().map(TransactionKind::HoldLapsed),
             _ => None,
         }
     }
@@ -228,8 +231,8 @@ impl Legs {
 
 impl Transaction {
     /// The legs as their accounts' histories show them, once it is committed.
-    pub fn entries(&self, position: Position, at: Time) -> impl Iterator<Item = Entry> {
-        (0_u16..).zip(self.legs.as_slice()).map(move |(number, leg)| Entry {
+    pub fn entries(&self, position: Position, at: Time) -> impl Iterator<Item = AccountEntry> {
+        (0_u16..).zip(self.legs.as_slice()).map(move |(number, leg)| AccountEntry {
             transaction: self.id,
             leg: number,
             position,

@@ -3,16 +3,16 @@
 //! A definition that was released is never changed: a new version is added beside it, and work that began under the old
 //! one ends under it.
 
-use super::provider::Step;
+use super::provider::ProviderStep;
 use crate::outbox::{Flow, Saga};
-use crate::saga::definition::{Definition, Stage, find, latest};
-use crate::saga::progress::{self, Happened, Next, Progress, Way};
+use crate::saga::definition::{SagaDefinition, Stage, find, latest};
+use crate::saga::progress::{self, Direction, NextAction, SagaProgress, StepResult};
 
 /// What a step does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SagaAction {
     /// Asks the provider for a step; it is committed before it is asked, and again with the answer.
-    Call(Step),
+    Call(ProviderStep),
     /// Reserves money in the ledger, in the set that leads past it.
     Reserve,
     /// Frees what was reserved, in the set that leads past it.
@@ -26,61 +26,68 @@ const fn stage(action: SagaAction, undo: Option<SagaAction>) -> Stage<SagaAction
 }
 
 /// Every definition there ever was.
-pub const DEFINITIONS: [Definition<SagaAction>; 9] = [
-    Definition {
+pub const DEFINITIONS: [SagaDefinition<SagaAction>; 9] = [
+    SagaDefinition {
         name: Flow::Charge.name(),
         version: 1,
-        steps: &[stage(SagaAction::Call(Step::Charge), None), stage(SagaAction::Post, None)],
+        steps: &[stage(SagaAction::Call(ProviderStep::Charge), None), stage(SagaAction::Post, None)],
     },
-    Definition {
+    SagaDefinition {
         name: Flow::Charge.name(),
         version: 2,
         steps: &[
-            stage(SagaAction::Call(Step::Charge), Some(SagaAction::Call(Step::Void))),
+            stage(SagaAction::Call(ProviderStep::Charge), Some(SagaAction::Call(ProviderStep::Void))),
             stage(SagaAction::Post, None),
         ],
     },
-    Definition {
+    SagaDefinition {
         name: Flow::Authorize.name(),
         version: 1,
-        steps: &[stage(SagaAction::Call(Step::Authorize), None)],
+        steps: &[stage(SagaAction::Call(ProviderStep::Authorize), None)],
     },
-    Definition {
+    SagaDefinition {
         name: Flow::Authorize.name(),
         version: 2,
-        steps: &[stage(SagaAction::Call(Step::Authorize), Some(SagaAction::Call(Step::Void)))],
+        steps: &[stage(
+            SagaAction::Call(ProviderStep::Authorize),
+            Some(SagaAction::Call(ProviderStep::Void)),
+        )],
     },
-    Definition {
+    SagaDefinition {
         name: Flow::Split.name(),
         version: 1,
         steps: &[
             stage(SagaAction::Reserve, Some(SagaAction::Release)),
-            stage(SagaAction::Call(Step::Authorize), Some(SagaAction::Call(Step::Void))),
-            stage(SagaAction::Call(Step::Capture), None),
+            stage(SagaAction::Call(ProviderStep::Authorize), Some(SagaAction::Call(ProviderStep::Void))),
+            stage(SagaAction::Call(ProviderStep::Capture), None),
             stage(SagaAction::Post, None),
         ],
     },
-    Definition {
+    SagaDefinition {
         name: Flow::Capture.name(),
         version: 1,
-        steps: &[stage(SagaAction::Call(Step::Capture), None), stage(SagaAction::Post, None)],
+        steps: &[stage(SagaAction::Call(ProviderStep::Capture), None), stage(SagaAction::Post, None)],
     },
-    Definition { name: Flow::Void.name(), version: 1, steps: &[stage(SagaAction::Call(Step::Void), None)] },
-    Definition {
+    SagaDefinition {
+        name: Flow::Void.name(),
+        version: 1,
+        steps: &[stage(SagaAction::Call(ProviderStep::Void), None)],
+    },
+    SagaDefinition {
         name: Flow::Refund.name(),
         version: 1,
         steps: &[
             stage(SagaAction::Reserve, Some(SagaAction::Release)),
-            stage(SagaAction::Call(Step::Refund), None),
+            stage(SagaAction::Call(ProviderStep::Refund), None),
             stage(SagaAction::Post, None),
         ],
     },
-    Definition {
+    SagaDefinition {
         name: Flow::Payout.name(),
         version: 1,
         steps: &[
             stage(SagaAction::Reserve, Some(SagaAction::Release)),
-            stage(SagaAction::Call(Step::Payout), None),
+            stage(SagaAction::Call(ProviderStep::Payout), None),
             stage(SagaAction::Post, None),
         ],
     },
@@ -88,18 +95,18 @@ pub const DEFINITIONS: [Definition<SagaAction>; 9] = [
 
 /// From one call to the next: what is done in the ledger on the way, and where it leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct Transition {
     /// In order; all of it belongs into the set that makes the turn.
     pub ledger: Vec<SagaAction>,
     /// What follows.
-    pub onward: Onward,
+    pub onward: AfterStep,
 }
 
 /// Where a saga goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Onward {
+pub enum AfterStep {
     /// The provider is asked for this step.
-    Call(Step, Saga),
+    Call(ProviderStep, Saga),
     /// Everything was done.
     Completed,
     /// A step was refused, and everything before it was undone.
@@ -109,14 +116,14 @@ pub enum Onward {
 }
 
 /// How a saga of that flow begins, under its youngest definition.
-pub fn begin(flow: Flow) -> Option<Turn> {
+pub fn begin(flow: Flow) -> Option<Transition> {
     let definition = latest(&DEFINITIONS, flow.name())?;
-    let first = progress::action(&definition, Progress::START)?;
-    walk(flow, &definition, Next::Do(first, Progress::START))
+    let first = progress::action(&definition, SagaProgress::START)?;
+    walk(flow, &definition, NextAction::Do(first, SagaProgress::START))
 }
 
 /// The step a saga stands at; nothing if this build does not know its definition.
-pub fn step(saga: Saga) -> Option<Step> {
+pub fn step(saga: Saga) -> Option<ProviderStep> {
     match progress::action(&find(&DEFINITIONS, saga.flow.name(), saga.version)?, saga.progress)? {
         SagaAction::Call(step) => Some(step),
         SagaAction::Reserve | SagaAction::Release | SagaAction::Post => None,
@@ -124,7 +131,7 @@ pub fn step(saga: Saga) -> Option<Step> {
 }
 
 /// What follows when the step a saga stands at has happened; nothing if this build does not know its definition.
-pub fn turn(saga: Saga, happened: Happened) -> Option<Turn> {
+pub fn turn(saga: Saga, happened: StepResult) -> Option<Transition> {
     let definition = find(&DEFINITIONS, saga.flow.name(), saga.version)?;
     walk(saga.flow, &definition, progress::next(&definition, saga.progress, happened)?)
 }
@@ -133,32 +140,39 @@ pub fn turn(saga: Saga, happened: Happened) -> Option<Turn> {
 /// definition, or it is on its way back already.
 pub fn give_up(saga: Saga) -> Option<Saga> {
     let definition = find(&DEFINITIONS, saga.flow.name(), saga.version)?;
-    let void = Some(SagaAction::Call(Step::Void));
+    let void = Some(SagaAction::Call(ProviderStep::Void));
     (0..=saga.progress.step)
         .rev()
-        .map(|step| Progress { step, way: Way::Back })
-        .find(|back| saga.progress.way == Way::Forward && progress::action(&definition, *back) == void)
+        .map(|step| SagaProgress { step, way: Direction::Back })
+        .find(|back| saga.progress.way == Direction::Forward && progress::action(&definition, *back) == void)
         .map(|progress| Saga { progress, ..saga })
 }
 
 /// Goes on over what the ledger do, up to the next call or the end.
-fn walk(flow: Flow, definition: &Definition<SagaAction>, mut next: Next<SagaAction>) -> Option<Turn> {
+fn walk(
+    flow: Flow,
+    definition: &SagaDefinition<SagaAction>,
+    mut next: NextAction<SagaAction>,
+) -> Option<Transition> {
     let mut ledger = Vec::new();
     loop {
         let onward = match next {
-            Next::Do(SagaAction::Call(step), progress) => {
-                Onward::Call(step, Saga { flow, version: definition.version, progress })
+            NextAction::Do(SagaAction::Call(step), progress) => {
+                AfterStep::Call(step, Saga { flow, version: definition.version, progress })
             }
-            Next::Do(action @ (SagaAction::Reserve | SagaAction::Release | SagaAction::Post), progress) => {
+            NextAction::Do(
+                action @ (SagaAction::Reserve | SagaAction::Release | SagaAction::Post),
+                progress,
+            ) => {
                 ledger.push(action);
-                next = progress::next(definition, progress, Happened::Done)?;
+                next = progress::next(definition, progress, StepResult::Done)?;
                 continue;
             }
-            Next::Completed => Onward::Completed,
-            Next::Undone => Onward::Undone,
-            Next::Stuck(_) => Onward::Stuck,
+            NextAction::Completed => AfterStep::Completed,
+            NextAction::Undone => AfterStep::Undone,
+            NextAction::Stuck(_) => AfterStep::Stuck,
         };
-        return Some(Turn { ledger, onward });
+        return Some(Transition { ledger, onward });
     }
 }
 
@@ -167,10 +181,10 @@ mod tests {
     use super::*;
     use crate::outbox::FLOWS;
 
-    fn called(turn: &Turn) -> Saga {
+    fn called(turn: &Transition) -> Saga {
         match turn.onward {
-            Onward::Call(_, saga) => saga,
-            Onward::Completed | Onward::Undone | Onward::Stuck => panic!("{turn:?}"),
+            AfterStep::Call(_, saga) => saga,
+            AfterStep::Completed | AfterStep::Undone | AfterStep::Stuck => panic!("{turn:?}"),
         }
     }
 
@@ -183,10 +197,10 @@ mod tests {
                 assert!(step(saga).is_some(), "{saga:?}");
                 seen += 1;
                 assert!(seen < 20, "{flow:?} does not end");
-                for happened in [Happened::Done, Happened::Failed] {
+                for happened in [StepResult::Done, StepResult::Failed] {
                     match turn(saga, happened).unwrap().onward {
-                        Onward::Call(_, next) => open.push(next),
-                        Onward::Completed | Onward::Undone | Onward::Stuck => {}
+                        AfterStep::Call(_, next) => open.push(next),
+                        AfterStep::Completed | AfterStep::Undone | AfterStep::Stuck => {}
                     }
                 }
             }
@@ -199,35 +213,35 @@ mod tests {
             let begun = begin(flow).unwrap();
             assert_eq!(begun.ledger, [SagaAction::Reserve]);
             let saga = called(&begun);
-            let done = turn(saga, Happened::Done).unwrap();
-            assert_eq!((done.ledger, done.onward), (vec![SagaAction::Post], Onward::Completed));
-            let refused = turn(saga, Happened::Failed).unwrap();
-            assert_eq!((refused.ledger, refused.onward), (vec![SagaAction::Release], Onward::Undone));
+            let done = turn(saga, StepResult::Done).unwrap();
+            assert_eq!((done.ledger, done.onward), (vec![SagaAction::Post], AfterStep::Completed));
+            let refused = turn(saga, StepResult::Failed).unwrap();
+            assert_eq!((refused.ledger, refused.onward), (vec![SagaAction::Release], AfterStep::Undone));
         }
     }
 
     #[test]
     fn a_split_that_cannot_be_captured_is_voided_and_then_released() {
         let authorize = called(&begin(Flow::Split).unwrap());
-        assert_eq!(step(authorize), Some(Step::Authorize));
-        let declined = turn(authorize, Happened::Failed).unwrap();
-        assert_eq!((declined.ledger, declined.onward), (vec![SagaAction::Release], Onward::Undone));
+        assert_eq!(step(authorize), Some(ProviderStep::Authorize));
+        let declined = turn(authorize, StepResult::Failed).unwrap();
+        assert_eq!((declined.ledger, declined.onward), (vec![SagaAction::Release], AfterStep::Undone));
 
-        let capture = called(&turn(authorize, Happened::Done).unwrap());
-        assert_eq!(step(capture), Some(Step::Capture));
-        let undoing = turn(capture, Happened::Failed).unwrap();
+        let capture = called(&turn(authorize, StepResult::Done).unwrap());
+        assert_eq!(step(capture), Some(ProviderStep::Capture));
+        let undoing = turn(capture, StepResult::Failed).unwrap();
         assert_eq!(undoing.ledger, [], "the money stays reserved until the card is free");
         let void = called(&undoing);
-        assert_eq!(step(void), Some(Step::Void));
-        let undone = turn(void, Happened::Done).unwrap();
-        assert_eq!((undone.ledger, undone.onward), (vec![SagaAction::Release], Onward::Undone));
-        assert_eq!(turn(void, Happened::Failed).unwrap().onward, Onward::Stuck);
+        assert_eq!(step(void), Some(ProviderStep::Void));
+        let undone = turn(void, StepResult::Done).unwrap();
+        assert_eq!((undone.ledger, undone.onward), (vec![SagaAction::Release], AfterStep::Undone));
+        assert_eq!(turn(void, StepResult::Failed).unwrap().onward, AfterStep::Stuck);
     }
 
     #[test]
     fn a_definition_this_build_does_not_know_is_left_alone() {
-        let saga = Saga { flow: Flow::Charge, version: 9, progress: Progress::START };
-        assert_eq!((step(saga), turn(saga, Happened::Done), give_up(saga)), (None, None, None));
+        let saga = Saga { flow: Flow::Charge, version: 9, progress: SagaProgress::START };
+        assert_eq!((step(saga), turn(saga, StepResult::Done), give_up(saga)), (None, None, None));
     }
 
     #[test]
@@ -239,19 +253,19 @@ mod tests {
                 continue;
             }
             let back = back.unwrap();
-            assert_eq!(step(back), Some(Step::Void));
-            assert_eq!(turn(back, Happened::Done).unwrap().onward, Onward::Undone);
-            assert_eq!(turn(back, Happened::Failed).unwrap().onward, Onward::Stuck);
+            assert_eq!(step(back), Some(ProviderStep::Void));
+            assert_eq!(turn(back, StepResult::Done).unwrap().onward, AfterStep::Undone);
+            assert_eq!(turn(back, StepResult::Failed).unwrap().onward, AfterStep::Stuck);
             assert_eq!(give_up(back), None, "it is on its way back");
         }
         let authorize = called(&begin(Flow::Split).unwrap());
-        let capture = called(&turn(authorize, Happened::Done).unwrap());
+        let capture = called(&turn(authorize, StepResult::Done).unwrap());
         assert_eq!(give_up(capture), give_up(authorize), "what was to be captured is held");
-        let first = Saga { flow: Flow::Charge, version: 1, progress: Progress::START };
+        let first = Saga { flow: Flow::Charge, version: 1, progress: SagaProgress::START };
         assert_eq!(give_up(first), None, "what began under a definition ends under it");
     }
 
-    fn told(definition: &Definition<SagaAction>) -> String {
+    fn told(definition: &SagaDefinition<SagaAction>) -> String {
         let word = |action: SagaAction| match action {
             SagaAction::Call(step) => step.name(),
             SagaAction::Reserve => "reserve",

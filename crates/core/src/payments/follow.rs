@@ -1,14 +1,14 @@
 //! What follows from an attempt: everything that changes, as one decision. The one place where a payment moves.
 
-use super::attempt::judge::Verdict;
-use super::charge::{Charge, Failure, FailureCode, Status};
-use super::flow::{self, Onward, SagaAction};
+use super::attempt::judge::AttemptVerdict;
+use super::charge::{Charge, ChargeStatus, FailureCode, PaymentFailure};
+use super::flow::{self, AfterStep, SagaAction};
 use super::operation::{self, Operation};
 use super::payout::{self, Payout};
-use super::provider::{Approval, Step};
+use super::provider::{Approval, ProviderStep};
 use super::{PaymentSubject, Work};
-use crate::outbox::{Flow, History, Outbox, Park, Saga};
-use crate::saga::progress::{Happened, Way};
+use crate::outbox::{Flow, History, Outbox, ParkReason, Saga};
+use crate::saga::progress::{Direction, StepResult};
 use crate::types::time::{Span, Time};
 
 /// What changes.
@@ -28,7 +28,7 @@ pub enum NextStep {
     /// It is done; the answer says so.
     Completed,
     /// It was refused for good, and nothing of it is left.
-    Failed(Failure),
+    Failed(PaymentFailure),
     /// The next step is due at once, under the same lease.
     Onward(Outbox),
     /// Certainly nothing happened; try again.
@@ -50,19 +50,19 @@ pub enum NextStep {
 }
 
 /// Decides what follows. Nothing if this build does not know the saga's definition: the work is left to one that does.
-pub fn follow(work: &Work, verdict: &Verdict, now: Time) -> Option<Follow> {
+pub fn follow(work: &Work, verdict: &AttemptVerdict, now: Time) -> Option<Follow> {
     let known = |history: &History| Outbox { history: *history, ..next_of(&work.outbox) };
     let stays = |next_step| Some(Follow { subject: work.subject.clone(), ledger: Vec::new(), next_step });
     match verdict {
-        Verdict::Retry { at_least, history } => {
+        AttemptVerdict::Retry { at_least, history } => {
             stays(NextStep::Retry { at_least: *at_least, outbox: known(history) })
         }
-        Verdict::Doubt { not_before, history } => {
+        AttemptVerdict::Doubt { not_before, history } => {
             stays(NextStep::Doubt { not_before: *not_before, outbox: known(history) })
         }
-        Verdict::Park { reason, reference } => Some(park(work, *reason, reference.as_ref(), now)),
-        Verdict::Done(approval) => turn(work, &ProviderReply::Done(approval), now),
-        Verdict::Failed { failure, reference } => {
+        AttemptVerdict::Park { reason, reference } => Some(park(work, *reason, reference.as_ref(), now)),
+        AttemptVerdict::Done(approval) => turn(work, &ProviderReply::Done(approval), now),
+        AttemptVerdict::Failed { failure, reference } => {
             turn(work, &ProviderReply::Refused(failure, reference.as_ref()), now)
         }
     }
@@ -71,7 +71,7 @@ pub fn follow(work: &Work, verdict: &Verdict, now: Time) -> Option<Follow> {
 /// A step that has happened, one way or the other.
 enum ProviderReply<'a> {
     Done(&'a Approval),
-    Refused(&'a Failure, Option<&'a String>),
+    Refused(&'a PaymentFailure, Option<&'a String>),
 }
 
 fn turn(work: &Work, reply: &ProviderReply<'_>, now: Time) -> Option<Follow> {
@@ -81,25 +81,25 @@ fn turn(work: &Work, reply: &ProviderReply<'_>, now: Time) -> Option<Follow> {
     let happened = match reply {
         ProviderReply::Done(approval) => {
             done(&mut subject, step, approval);
-            Happened::Done
+            StepResult::Done
         }
         ProviderReply::Refused(failure, reference) => {
             refused(&mut subject, saga, failure, *reference);
-            Happened::Failed
+            StepResult::Failed
         }
     };
-    let flow::Turn { ledger, onward } = flow::turn(saga, happened)?;
+    let flow::Transition { ledger, onward } = flow::turn(saga, happened)?;
     let next_step = match onward {
-        Onward::Call(_, saga) => NextStep::Onward(next_call(&work.outbox, saga, now)),
-        Onward::Completed => {
+        AfterStep::Call(_, saga) => NextStep::Onward(next_call(&work.outbox, saga, now)),
+        AfterStep::Completed => {
             match &mut subject {
                 PaymentSubject::Charge(charge, operation) => complete(charge, operation.as_mut(), saga.flow),
-                PaymentSubject::Payout(payout) => payout.status = payout::Status::Paid,
+                PaymentSubject::Payout(payout) => payout.status = payout::PayoutStatus::Paid,
             }
             NextStep::Completed
         }
-        Onward::Undone => NextStep::Failed(undone(&mut subject, saga.flow, reply)),
-        Onward::Stuck => return Some(park(work, Park::CannotUndo, None, now)),
+        AfterStep::Undone => NextStep::Failed(undone(&mut subject, saga.flow, reply)),
+        AfterStep::Stuck => return Some(park(work, ParkReason::CannotUndo, None, now)),
     };
     Some(Follow { subject: moved(&work.subject, subject), ledger, next_step })
 }
@@ -118,7 +118,7 @@ pub fn unpark(work: &Work, now: Time) -> Follow {
 pub fn give_up(work: &Work, held: &Approval, now: Time) -> Option<Follow> {
     let saga = flow::give_up(work.outbox.saga)?;
     let mut subject = unparked(work);
-    let failure = Failure { code: FailureCode::MarkedFailed, decline_code: None };
+    let failure = PaymentFailure { code: FailureCode::MarkedFailed, decline_code: None };
     refused(&mut subject, work.outbox.saga, &failure, None);
     if let PaymentSubject::Charge(charge, _) = &mut subject {
         charge.provider_reference = Some(held.reference.clone());
@@ -136,15 +136,15 @@ fn unparked(work: &Work) -> PaymentSubject {
     match &mut subject {
         PaymentSubject::Charge(charge, operation) => {
             charge.status = match work.outbox.saga.flow {
-                Flow::Charge | Flow::Authorize | Flow::Split => Status::Processing,
-                Flow::Capture | Flow::Void => Status::RequiresCapture,
+                Flow::Charge | Flow::Authorize | Flow::Split => ChargeStatus::Processing,
+                Flow::Capture | Flow::Void => ChargeStatus::RequiresCapture,
                 Flow::Refund | Flow::Payout => charge.status,
             };
             if let Some(operation) = operation {
-                operation.status = operation::Status::Processing;
+                operation.status = operation::OperationStatus::Processing;
             }
         }
-        PaymentSubject::Payout(payout) => payout.status = payout::Status::Processing,
+        PaymentSubject::Payout(payout) => payout.status = payout::PayoutStatus::Processing,
     }
     subject
 }
@@ -154,17 +154,17 @@ fn next_call(outbox: &Outbox, saga: Saga, now: Time) -> Outbox {
 }
 
 /// What the provider's word changes at once, whatever comes after.
-fn done(subject: &mut PaymentSubject, step: Step, approval: &Approval) {
+fn done(subject: &mut PaymentSubject, step: ProviderStep, approval: &Approval) {
     match subject {
         PaymentSubject::Charge(charge, operation) => {
             match step {
-                Step::Charge => {
+                ProviderStep::Charge => {
                     charge.sums.captured = approval.amount_minor;
                     charge.provider_reference = Some(approval.reference.clone());
                 }
-                Step::Authorize => charge.provider_reference = Some(approval.reference.clone()),
-                Step::Capture => charge.sums.captured = approval.amount_minor,
-                Step::Void | Step::Refund | Step::Payout => {}
+                ProviderStep::Authorize => charge.provider_reference = Some(approval.reference.clone()),
+                ProviderStep::Capture => charge.sums.captured = approval.amount_minor,
+                ProviderStep::Void | ProviderStep::Refund | ProviderStep::Payout => {}
             }
             if let Some(operation) = operation {
                 operation.provider_reference = Some(approval.reference.clone());
@@ -175,8 +175,8 @@ fn done(subject: &mut PaymentSubject, step: Step, approval: &Approval) {
 }
 
 /// A refusal is remembered at once: undoing may take long, and the answer says why it was done.
-fn refused(subject: &mut PaymentSubject, saga: Saga, failure: &Failure, reference: Option<&String>) {
-    if saga.progress.way == Way::Back {
+fn refused(subject: &mut PaymentSubject, saga: Saga, failure: &PaymentFailure, reference: Option<&String>) {
+    if saga.progress.way == Direction::Back {
         return;
     }
     let (kept, named) = match subject {
@@ -195,17 +195,17 @@ fn refused(subject: &mut PaymentSubject, saga: Saga, failure: &Failure, referenc
 
 fn complete(charge: &mut Charge, operation: Option<&mut Operation>, flow: Flow) {
     charge.status = match flow {
-        Flow::Charge | Flow::Split | Flow::Capture => Status::Succeeded,
-        Flow::Authorize => Status::RequiresCapture,
-        Flow::Void => Status::Voided,
+        Flow::Charge | Flow::Split | Flow::Capture => ChargeStatus::Succeeded,
+        Flow::Authorize => ChargeStatus::RequiresCapture,
+        Flow::Void => ChargeStatus::Voided,
         Flow::Refund => {
             let amount = operation.as_ref().map_or(0, |operation| operation.amount.minor());
             charge.sums.refunding = charge.sums.refunding.saturating_sub(amount);
             charge.sums.refunded = charge.sums.refunded.saturating_add(amount);
             if charge.sums.refunded < charge.sums.captured {
-                Status::PartiallyRefunded
+                ChargeStatus::PartiallyRefunded
             } else {
-                Status::Refunded
+                ChargeStatus::Refunded
             }
         }
         // No charge is about one.
@@ -215,16 +215,16 @@ fn complete(charge: &mut Charge, operation: Option<&mut Operation>, flow: Flow) 
         charge.working = None;
     }
     if let Some(operation) = operation {
-        operation.status = operation::Status::Succeeded;
+        operation.status = operation::OperationStatus::Succeeded;
         operation.failure = None;
     }
 }
 
-fn undone(subject: &mut PaymentSubject, flow: Flow, reply: &ProviderReply<'_>) -> Failure {
+fn undone(subject: &mut PaymentSubject, flow: Flow, reply: &ProviderReply<'_>) -> PaymentFailure {
     let kept = match subject {
         PaymentSubject::Charge(charge, operation) => charge_undone(charge, operation.as_mut(), flow),
         PaymentSubject::Payout(payout) => {
-            payout.status = payout::Status::Failed;
+            payout.status = payout::PayoutStatus::Failed;
             payout.failure.clone()
         }
     };
@@ -232,18 +232,22 @@ fn undone(subject: &mut PaymentSubject, flow: Flow, reply: &ProviderReply<'_>) -
         ProviderReply::Refused(failure, _) => kept.unwrap_or_else(|| (*failure).clone()),
         // What was undone last succeeded; why it was undone was remembered.
         ProviderReply::Done(_) => {
-            kept.unwrap_or(Failure { code: FailureCode::GatewayRejected, decline_code: None })
+            kept.unwrap_or(PaymentFailure { code: FailureCode::GatewayRejected, decline_code: None })
         }
     }
 }
 
 /// The charge after its making or an operation on it was undone, and why it was.
-fn charge_undone(charge: &mut Charge, operation: Option<&mut Operation>, flow: Flow) -> Option<Failure> {
+fn charge_undone(
+    charge: &mut Charge,
+    operation: Option<&mut Operation>,
+    flow: Flow,
+) -> Option<PaymentFailure> {
     match flow {
-        Flow::Charge | Flow::Authorize | Flow::Split => charge.status = Status::Failed,
+        Flow::Charge | Flow::Authorize | Flow::Split => charge.status = ChargeStatus::Failed,
         // The charge is as it was before somebody asked.
         Flow::Capture | Flow::Void => {
-            charge.status = Status::RequiresCapture;
+            charge.status = ChargeStatus::RequiresCapture;
             charge.working = None;
         }
         Flow::Refund => {
@@ -255,7 +259,7 @@ fn charge_undone(charge: &mut Charge, operation: Option<&mut Operation>, flow: F
     }
     match operation {
         Some(operation) => {
-            operation.status = operation::Status::Failed;
+            operation.status = operation::OperationStatus::Failed;
             operation.failure.clone()
         }
         None => charge.failure.clone(),
@@ -265,25 +269,25 @@ fn charge_undone(charge: &mut Charge, operation: Option<&mut Operation>, flow: F
 /// Parks the work. A refund leaves its charge as it is: what it reserved stays reserved, the rest can still be given
 /// back. It is parked because of something the provider did or said, so whoever goes on with it must take it for done
 /// until there is proof, and a refusal for none.
-fn park(work: &Work, reason: Park, reference: Option<&String>, now: Time) -> Follow {
+fn park(work: &Work, reason: ParkReason, reference: Option<&String>, now: Time) -> Follow {
     let mut subject = work.subject.clone();
     match &mut subject {
         PaymentSubject::Charge(charge, operation) => {
             match work.outbox.saga.flow {
                 Flow::Refund | Flow::Payout => {}
                 Flow::Charge | Flow::Authorize | Flow::Split | Flow::Capture | Flow::Void => {
-                    charge.status = Status::Parked;
+                    charge.status = ChargeStatus::Parked;
                 }
             }
             if let Some(operation) = operation {
-                operation.status = operation::Status::Parked;
+                operation.status = operation::OperationStatus::Parked;
                 operation.provider_reference = reference.cloned().or(operation.provider_reference.take());
             } else if charge.provider_reference.is_none() {
                 charge.provider_reference = reference.cloned();
             }
         }
         PaymentSubject::Payout(payout) => {
-            payout.status = payout::Status::Parked;
+            payout.status = payout::PayoutStatus::Parked;
             payout.provider_reference = reference.cloned().or(payout.provider_reference.take());
         }
     }

@@ -12,7 +12,7 @@ pub mod operation;
 pub mod payout;
 pub mod provider;
 
-use crate::audit::Record;
+use crate::audit::AuditRecord;
 use crate::idempotency::claim::Claim;
 use crate::outbox::Outbox;
 use crate::types::mask::Masked;
@@ -50,7 +50,7 @@ pub struct Opening {
     /// What happens in the ledger.
     pub ledger: Vec<SagaAction>,
     /// The audit record.
-    pub audit: Record,
+    pub audit: AuditRecord,
 }
 
 impl PaymentSubject {

@@ -8,7 +8,7 @@ use crate::types::time::Span;
 
 /// What came of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ProviderOutcome {
     /// Executed.
     Approved(Approval),
     /// Refused by the card's issuer or the bank. Terminal.
@@ -54,16 +54,16 @@ impl Cause {
     }
 }
 
-impl Outcome {
+impl ProviderOutcome {
     /// The word in audit records and metrics.
     pub const fn name(&self) -> &'static str {
         match self {
-            Outcome::Approved(_) => "approved",
-            Outcome::Declined(_) => "declined",
-            Outcome::Rejected(_) => "rejected",
-            Outcome::Busy { .. } => "busy",
-            Outcome::NotSent => "not_sent",
-            Outcome::Unknown(cause) => cause.name(),
+            ProviderOutcome::Approved(_) => "approved",
+            ProviderOutcome::Declined(_) => "declined",
+            ProviderOutcome::Rejected(_) => "rejected",
+            ProviderOutcome::Busy { .. } => "busy",
+            ProviderOutcome::NotSent => "not_sent",
+            ProviderOutcome::Unknown(cause) => cause.name(),
         }
     }
 }
@@ -113,14 +113,14 @@ pub struct Decline {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
     /// Whose credentials or whose input is at fault.
-    pub fault: Fault,
+    pub fault: ProviderFault,
     /// The provider's code.
     pub code: String,
 }
 
 /// Where a rejected call went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum ProviderFault {
     /// The provider does not accept the request's content (400, 404).
     Request,
     /// The provider does not accept our credentials (401, 403).
@@ -129,9 +129,9 @@ pub enum Fault {
 
 /// What a status query found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum LookupResult {
     /// The payment exists, with this outcome.
-    Payment(Outcome),
+    Payment(ProviderOutcome),
     /// More than one payment carries our reference.
     Several,
     /// Nothing is known. Proof only once the provider is quiescent.
@@ -140,14 +140,14 @@ pub enum Found {
     Unclear(Cause),
 }
 
-impl Found {
+impl LookupResult {
     /// The word in audit records and metrics.
     pub const fn name(&self) -> &'static str {
         match self {
-            Found::Payment(outcome) => outcome.name(),
-            Found::Several => "several",
-            Found::Nothing => "nothing",
-            Found::Unclear(cause) => cause.name(),
+            LookupResult::Payment(outcome) => outcome.name(),
+            LookupResult::Several => "several",
+            LookupResult::Nothing => "nothing",
+            LookupResult::Unclear(cause) => cause.name(),
         }
     }
 }
@@ -176,7 +176,7 @@ pub struct Rules {
 
 /// A step of a payment at its provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ProviderStep {
     /// Authorize and capture at once.
     Charge,
     /// Hold for a later capture.
@@ -193,45 +193,49 @@ pub enum Step {
 
 impl Rules {
     /// The rules as they are for one step: what was refunded or paid out cannot be looked up by our reference.
-    pub const fn of(self, step: Step) -> Rules {
+    pub const fn of(self, step: ProviderStep) -> Rules {
         match step {
-            Step::Charge | Step::Authorize | Step::Capture | Step::Void => self,
-            Step::Refund | Step::Payout => Rules { queryable: false, ..self },
+            ProviderStep::Charge | ProviderStep::Authorize | ProviderStep::Capture | ProviderStep::Void => {
+                self
+            }
+            ProviderStep::Refund | ProviderStep::Payout => Rules { queryable: false, ..self },
         }
     }
 }
 
-impl Step {
+impl ProviderStep {
     /// The word in keys, metadata and metrics.
     pub const fn name(self) -> &'static str {
         match self {
-            Step::Charge => "charge",
-            Step::Authorize => "authorize",
-            Step::Capture => "capture",
-            Step::Void => "void",
-            Step::Refund => "refund",
-            Step::Payout => "payout",
+            ProviderStep::Charge => "charge",
+            ProviderStep::Authorize => "authorize",
+            ProviderStep::Capture => "capture",
+            ProviderStep::Void => "void",
+            ProviderStep::Refund => "refund",
+            ProviderStep::Payout => "payout",
         }
     }
 
     /// What it is called when the provider declines it.
     pub const fn declined(self) -> FailureCode {
         match self {
-            Step::Charge | Step::Authorize | Step::Capture | Step::Void | Step::Refund => {
-                FailureCode::CardDeclined
-            }
-            Step::Payout => FailureCode::PayoutFailed,
+            ProviderStep::Charge
+            | ProviderStep::Authorize
+            | ProviderStep::Capture
+            | ProviderStep::Void
+            | ProviderStep::Refund => FailureCode::CardDeclined,
+            ProviderStep::Payout => FailureCode::PayoutFailed,
         }
     }
 
     /// How the payment stands once it is done.
     pub const fn leads_to(self) -> Stands {
         match self {
-            Step::Charge | Step::Capture => Stands::Captured,
-            Step::Authorize => Stands::Held,
-            Step::Void => Stands::Canceled,
-            Step::Refund => Stands::Refunded,
-            Step::Payout => Stands::PaidOut,
+            ProviderStep::Charge | ProviderStep::Capture => Stands::Captured,
+            ProviderStep::Authorize => Stands::Held,
+            ProviderStep::Void => Stands::Canceled,
+            ProviderStep::Refund => Stands::Refunded,
+            ProviderStep::Payout => Stands::PaidOut,
         }
     }
 }
@@ -240,7 +244,13 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 /// The key sent to the provider: the same on every attempt of one operation, step and generation, and unrelated to
 /// the client's own key.
-pub fn downstream_key(mac: &MacKey, of: SubjectId, step: Step, generation: u16, rules: &Rules) -> String {
+pub fn downstream_key(
+    mac: &MacKey,
+    of: SubjectId,
+    step: ProviderStep,
+    generation: u16,
+    rules: &Rules,
+) -> String {
     let tag = mac.tag(
         "counterfoil/downstream/1",
         &[&of.to_i64().to_be_bytes(), step.name().as_bytes(), &generation.to_be_bytes()],

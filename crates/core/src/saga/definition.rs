@@ -5,7 +5,7 @@
 
 /// A saga's definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Definition<D: 'static> {
+pub struct SagaDefinition<D: 'static> {
     /// What it is called in stores and timelines.
     pub name: &'static str,
     /// Which of the definitions of that name.
@@ -24,12 +24,12 @@ pub struct Stage<D> {
 }
 
 /// The definition of that name and version, among those that are known.
-pub fn find<D: Copy>(known: &[Definition<D>], name: &str, version: u16) -> Option<Definition<D>> {
+pub fn find<D: Copy>(known: &[SagaDefinition<D>], name: &str, version: u16) -> Option<SagaDefinition<D>> {
     known.iter().find(|one| one.name == name && one.version == version).copied()
 }
 
 /// The youngest definition of that name: what new sagas begin under.
-pub fn latest<D: Copy>(known: &[Definition<D>], name: &str) -> Option<Definition<D>> {
+pub fn latest<D: Copy>(known: &[SagaDefinition<D>], name: &str) -> Option<SagaDefinition<D>> {
     known.iter().filter(|one| one.name == name).max_by_key(|one| one.version).copied()
 }
 
@@ -37,11 +37,11 @@ pub fn latest<D: Copy>(known: &[Definition<D>], name: &str) -> Option<Definition
 mod tests {
     use super::*;
 
-    const fn one(name: &'static str, version: u16) -> Definition<&'static str> {
-        Definition { name, version, steps: &[Stage { action: "call", undo: None }] }
+    const fn one(name: &'static str, version: u16) -> SagaDefinition<&'static str> {
+        SagaDefinition { name, version, steps: &[Stage { action: "call", undo: None }] }
     }
 
-    const KNOWN: [Definition<&str>; 4] = [one("sale", 1), one("sale", 3), one("sale", 2), one("gift", 4)];
+    const KNOWN: [SagaDefinition<&str>; 4] = [one("sale", 1), one("sale", 3), one("sale", 2), one("gift", 4)];
 
     #[test]
     fn a_definition_is_found_by_name_and_version_together() {

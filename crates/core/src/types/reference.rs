@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 /// What a reference points to; the prefix makes it recognisable in any log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ReferenceKind {
     /// `ch_…`
     Charge,
     /// `ac_…`
@@ -31,19 +31,19 @@ pub enum Kind {
     Payout,
 }
 
-impl Kind {
+impl ReferenceKind {
     /// The prefix with its underscore.
     pub const fn prefix(self) -> &'static str {
         match self {
-            Kind::Charge => "ch_",
-            Kind::Account => "ac_",
-            Kind::Transfer => "tr_",
-            Kind::Transaction => "tx_",
-            Kind::Entry => "en_",
-            Kind::Bulk => "bk_",
-            Kind::Refund => "re_",
-            Kind::DeadLetter => "dl_",
-            Kind::Payout => "po_",
+            ReferenceKind::Charge => "ch_",
+            ReferenceKind::Account => "ac_",
+            ReferenceKind::Transfer => "tr_",
+            ReferenceKind::Transaction => "tx_",
+            ReferenceKind::Entry => "en_",
+            ReferenceKind::Bulk => "bk_",
+            ReferenceKind::Refund => "re_",
+            ReferenceKind::DeadLetter => "dl_",
+            ReferenceKind::Payout => "po_",
         }
     }
 
@@ -96,11 +96,11 @@ impl References {
     }
 
     /// The reference of `id`.
-    pub fn seal(&self, kind: Kind, id: i64) -> Reference {
+    pub fn seal(&self, kind: ReferenceKind, id: i64) -> Reference {
         self.recent.find(kind, id, || self.mix(kind, id))
     }
 
-    fn mix(&self, kind: Kind, id: i64) -> Reference {
+    fn mix(&self, kind: ReferenceKind, id: i64) -> Reference {
         let (mut left, mut right) = (0, u64::from_be_bytes(id.to_be_bytes()));
         for round in ROUNDS {
             (left, right) = (right, left ^ self.round(kind, round, right));
@@ -118,7 +118,7 @@ impl References {
     }
 
     /// The id behind `text`, or nothing if this instance never made such a reference of this kind.
-    pub fn open(&self, kind: Kind, text: &str) -> Option<i64> {
+    pub fn open(&self, kind: ReferenceKind, text: &str) -> Option<i64> {
         let digits = text.strip_prefix(kind.prefix())?;
         if digits.len() != TEXT_LEN {
             return None;
@@ -137,7 +137,7 @@ impl References {
         (left == 0).then(|| i64::from_be_bytes(right.to_be_bytes()))
     }
 
-    fn round(&self, kind: Kind, round: u8, half: u64) -> u64 {
+    fn round(&self, kind: ReferenceKind, round: u8, half: u64) -> u64 {
         let tag =
             self.key.tag("counterfoil/reference", &[kind.prefix().as_bytes(), &[round], &half.to_be_bytes()]);
         let first: [u8; 8] = tag.as_bytes().first_chunk().copied().unwrap_or_default();
@@ -149,7 +149,7 @@ impl References {
 /// account's with every payment, and each takes four tags.
 struct Recent(Vec<Mutex<Option<Made>>>);
 
-type Made = (Kind, i64, Reference);
+type Made = (ReferenceKind, i64, Reference);
 
 /// As a power of two.
 const PLACES: u32 = 10;
@@ -162,7 +162,7 @@ impl Default for Recent {
 
 impl Recent {
     /// The reference as it was made, or as `make` makes it.
-    fn find(&self, kind: Kind, id: i64, make: impl FnOnce() -> Reference) -> Reference {
+    fn find(&self, kind: ReferenceKind, id: i64, make: impl FnOnce() -> Reference) -> Reference {
         // Who finds the place in somebody else's hands does not wait.
         let Some(Ok(mut place)) = self.0.get(place(kind, id)).map(Mutex::try_lock) else { return make() };
         match *place {
@@ -173,7 +173,7 @@ impl Recent {
 }
 
 /// Ids grow with time: their lower digits are multiplied into the upper ones, and those are taken.
-fn place(kind: Kind, id: i64) -> usize {
+fn place(kind: ReferenceKind, id: i64) -> usize {
     let kinds = kind.prefix().bytes().fold(0, |sum: u64, byte| (sum << 8) | u64::from(byte));
     let mixed = (u64::from_be_bytes(id.to_be_bytes()) ^ kinds).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     usize::try_from(mixed >> (u64::BITS - PLACES)).unwrap_or(0)
@@ -199,16 +199,16 @@ mod tests {
 
     #[test]
     fn golden_reference() {
-        assert_eq!(references().seal(Kind::Charge, 1).as_str(), GOLDEN);
-        assert_eq!(references().open(Kind::Charge, GOLDEN), Some(1));
+        assert_eq!(references().seal(ReferenceKind::Charge, 1).as_str(), GOLDEN);
+        assert_eq!(references().open(ReferenceKind::Charge, GOLDEN), Some(1));
     }
 
     #[test]
     fn a_form_is_the_prefix_and_so_many_digits() {
-        assert!(Kind::Charge.is_form_of(GOLDEN));
-        assert!(!Kind::Account.is_form_of(GOLDEN));
-        assert!(!Kind::Charge.is_form_of(&GOLDEN[..GOLDEN.len() - 1]));
-        assert!(!Kind::Charge.is_form_of(&format!("{GOLDEN}0")));
+        assert!(ReferenceKind::Charge.is_form_of(GOLDEN));
+        assert!(!ReferenceKind::Account.is_form_of(GOLDEN));
+        assert!(!ReferenceKind::Charge.is_form_of(&GOLDEN[..GOLDEN.len() - 1]));
+        assert!(!ReferenceKind::Charge.is_form_of(&format!("{GOLDEN}0")));
     }
 
     /// Each of these falls on a place that others fell on before.
@@ -217,7 +217,7 @@ mod tests {
         let kept = references();
         for _ in 0..2 {
             for id in 0..3_000 {
-                for kind in [Kind::Charge, Kind::Account] {
+                for kind in [ReferenceKind::Charge, ReferenceKind::Account] {
                     assert_eq!(kept.clone().seal(kind, id), kept.mix(kind, id), "{kind:?} {id}");
                 }
             }
@@ -229,15 +229,15 @@ mod tests {
     #[test]
     fn a_place_in_somebody_elses_hands_is_done_without() {
         let references = references();
-        let held = references.recent.0[place(Kind::Charge, 1)].lock().unwrap();
-        assert_eq!(references.seal(Kind::Charge, 1).as_str(), GOLDEN);
+        let held = references.recent.0[place(ReferenceKind::Charge, 1)].lock().unwrap();
+        assert_eq!(references.seal(ReferenceKind::Charge, 1).as_str(), GOLDEN);
         assert!(held.is_none());
     }
 
     #[test]
     fn order_and_neighbourhood_do_not_show() {
         let sealed: Vec<String> =
-            (0..2_000).map(|id| references().seal(Kind::Charge, id).to_string()).collect();
+            (0..2_000).map(|id| references().seal(ReferenceKind::Charge, id).to_string()).collect();
         let rising = sealed.windows(2).filter(|pair| pair[0] < pair[1]).count();
         assert!((850..1_150).contains(&rising), "{rising} of 1999 neighbours rise; chance gives about 1000");
     }
@@ -245,29 +245,29 @@ mod tests {
     #[test]
     fn guesses_and_other_kinds_open_nothing() {
         let references = references();
-        let charge = references.seal(Kind::Charge, 77).to_string();
-        assert_eq!(references.open(Kind::Account, &charge.replace("ch_", "ac_")), None);
-        assert_eq!(References::new(MacKey::new(&[1; 32])).open(Kind::Charge, &charge), None);
+        let charge = references.seal(ReferenceKind::Charge, 77).to_string();
+        assert_eq!(references.open(ReferenceKind::Account, &charge.replace("ch_", "ac_")), None);
+        assert_eq!(References::new(MacKey::new(&[1; 32])).open(ReferenceKind::Charge, &charge), None);
         for text in ["", "ch_", "ch_zzzzzzzzzzzzzzzzzzzzzzzzzz", "ch_0000000000000000000000000é", "CH_1"] {
-            assert_eq!(references.open(Kind::Charge, text), None, "{text}");
+            assert_eq!(references.open(ReferenceKind::Charge, text), None, "{text}");
         }
         for at in 3..charge.len() {
             let mut other = charge.clone().into_bytes();
             other[at] = if other[at] == b'0' { b'1' } else { b'0' };
-            assert_eq!(references.open(Kind::Charge, &String::from_utf8(other).unwrap()), None);
+            assert_eq!(references.open(ReferenceKind::Charge, &String::from_utf8(other).unwrap()), None);
         }
     }
 
     proptest! {
         #[test]
         fn what_was_sealed_opens(id: i64) {
-            let sealed = references().seal(Kind::Charge, id);
-            prop_assert_eq!(references().open(Kind::Charge, sealed.as_str()), Some(id));
+            let sealed = references().seal(ReferenceKind::Charge, id);
+            prop_assert_eq!(references().open(ReferenceKind::Charge, sealed.as_str()), Some(id));
         }
 
         #[test]
         fn no_text_panics(text in ".*") {
-            let _ = references().open(Kind::Charge, &text);
+            let _ = references().open(ReferenceKind::Charge, &text);
         }
     }
 }

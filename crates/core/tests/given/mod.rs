@@ -6,13 +6,13 @@
     reason = "each test binary takes what it needs from one set of beginnings, and a bad one must stop it"
 )]
 
-use counterfoil_core::idempotency::claim::{Claim, ClaimId, Hold, Lease, Resource, Settled, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, ClaimState, Custody, Lease, Resource, Settled};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
-use counterfoil_core::idempotency::reply::{Media, Reply};
+use counterfoil_core::idempotency::reply::{Reply, ReplyMedia};
 use counterfoil_core::idempotency::window::Windows;
 use counterfoil_core::outbox::{Flow, History, Outbox, Payment, ProviderBinding, Saga};
-use counterfoil_core::payments::charge::{Charge, Order, Status, Sums};
-use counterfoil_core::saga::progress::Progress;
+use counterfoil_core::payments::charge::{Charge, ChargeOrder, ChargeStatus, ChargeSums};
+use counterfoil_core::saga::progress::SagaProgress;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::id::{AccountId, ChargeId, Holder, TenantId};
@@ -39,12 +39,12 @@ pub(crate) fn fingerprint(byte: u8) -> Fingerprint {
 /// An answer replayed before 1 000 ms and remembered before 2 000 ms.
 pub(crate) fn settled(body: &'static [u8]) -> Settled {
     Settled {
-        reply: Reply { status: 201, media: Media::Json, location: None, body: body.into() },
+        reply: Reply { status: 201, media: ReplyMedia::Json, location: None, body: body.into() },
         windows: Windows { replay_until: at(1_000), tombstone_until: at(2_000) },
     }
 }
 
-pub(crate) fn claim_in(state: State) -> Claim {
+pub(crate) fn claim_in(state: ClaimState) -> Claim {
     Claim {
         id: ClaimId::from_digest(Digest::from_bytes([1; 32])),
         tenant: TenantId::from_i64(1),
@@ -61,15 +61,15 @@ pub(crate) fn claim_in(state: State) -> Claim {
 }
 
 /// Every form a state can have, by a name that tells the two kinds of uncertainty apart.
-pub(crate) fn states() -> [(&'static str, State); 7] {
+pub(crate) fn states() -> [(&'static str, ClaimState); 7] {
     [
-        ("in_flight", State::InFlight(lease_until(30_000))),
-        ("failed_retry", State::FailedRetry { not_before: at(500) }),
-        ("waiting", State::Uncertain(Hold::Waiting { not_before: at(500) })),
-        ("held", State::Uncertain(Hold::Held(lease_until(30_000)))),
-        ("completed", State::Completed(settled(b"yes"))),
-        ("failed_terminal", State::FailedTerminal(settled(b"no"))),
-        ("expired", State::Expired { tombstone_until: at(2_000) }),
+        ("in_flight", ClaimState::InFlight(lease_until(30_000))),
+        ("failed_retry", ClaimState::FailedRetry { not_before: at(500) }),
+        ("waiting", ClaimState::Uncertain(Custody::Waiting { not_before: at(500) })),
+        ("held", ClaimState::Uncertain(Custody::Held(lease_until(30_000)))),
+        ("completed", ClaimState::Completed(settled(b"yes"))),
+        ("failed_terminal", ClaimState::FailedTerminal(settled(b"no"))),
+        ("expired", ClaimState::Expired { tombstone_until: at(2_000) }),
     ]
 }
 
@@ -77,7 +77,7 @@ pub(crate) fn charge() -> Charge {
     Charge {
         id: ChargeId::from_i64(7),
         tenant: TenantId::from_i64(1),
-        order: Arc::new(Order {
+        order: Arc::new(ChargeOrder {
             amount: Money::new(1_250, Asset::parse("USD").unwrap()).unwrap(),
             payment_method: Masked::new("pm_card_visa".into()),
             capture: true,
@@ -86,8 +86,8 @@ pub(crate) fn charge() -> Charge {
             description: None,
             metadata: BTreeMap::new(),
         }),
-        status: Status::Processing,
-        sums: Sums::default(),
+        status: ChargeStatus::Processing,
+        sums: ChargeSums::default(),
         working: None,
         provider: provider(),
         provider_reference: None,
@@ -105,7 +105,7 @@ pub(crate) fn outbox() -> Outbox {
     Outbox {
         id: ChargeId::from_i64(7).into(),
         payment: Payment::Charge(ChargeId::from_i64(7)),
-        saga: Saga { flow: Flow::Charge, version: 1, progress: Progress::START },
+        saga: Saga { flow: Flow::Charge, version: 1, progress: SagaProgress::START },
         hold: None,
         claim: ClaimId::from_digest(Digest::from_bytes([1; 32])),
         tenant: TenantId::from_i64(1),

@@ -2,38 +2,38 @@
 
 use crate::given::{at, charge};
 use crate::{operation, split, work};
-use counterfoil_core::outbox::{Flow, History, Outbox, Park, Saga};
-use counterfoil_core::payments::attempt::judge::Verdict;
-use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status, Sums};
+use counterfoil_core::outbox::{Flow, History, Outbox, ParkReason, Saga};
+use counterfoil_core::payments::attempt::judge::AttemptVerdict;
+use counterfoil_core::payments::charge::{Charge, ChargeStatus, ChargeSums, FailureCode, PaymentFailure};
 use counterfoil_core::payments::flow::SagaAction;
 use counterfoil_core::payments::follow::{Follow, NextStep, follow, unpark};
-use counterfoil_core::payments::operation::{self, Kind, Operation};
+use counterfoil_core::payments::operation::{self, Operation, OperationKind};
 use counterfoil_core::payments::provider::{Approval, Stands};
 use counterfoil_core::payments::{PaymentSubject, Work};
-use counterfoil_core::saga::progress::{Progress, Way};
+use counterfoil_core::saga::progress::{Direction, SagaProgress};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::OperationId;
 use counterfoil_core::types::time::{Span, Time};
 
-fn approved(stands: Stands, amount_minor: i64) -> Verdict {
+fn approved(stands: Stands, amount_minor: i64) -> AttemptVerdict {
     let asset = Asset::parse("USD").ok();
-    Verdict::Done(Approval { reference: "pi_1".into(), stands, amount_minor, asset, payment: None })
+    AttemptVerdict::Done(Approval { reference: "pi_1".into(), stands, amount_minor, asset, payment: None })
 }
 
-fn failure(decline: &str) -> Failure {
-    Failure { code: FailureCode::CardDeclined, decline_code: Some(decline.into()) }
+fn failure(decline: &str) -> PaymentFailure {
+    PaymentFailure { code: FailureCode::CardDeclined, decline_code: Some(decline.into()) }
 }
 
-fn refused(decline: &str) -> Verdict {
-    Verdict::Failed { failure: failure(decline), reference: Some("pi_2".into()) }
+fn refused(decline: &str) -> AttemptVerdict {
+    AttemptVerdict::Failed { failure: failure(decline), reference: Some("pi_2".into()) }
 }
 
-fn after(work: &Work, verdict: &Verdict) -> Follow {
+fn after(work: &Work, verdict: &AttemptVerdict) -> Follow {
     follow(work, verdict, at(10)).unwrap()
 }
 
 /// The work once it is a human's: what was sent last is not known from then on.
-fn given_to_a_human(work: &Work, why: Park, revision: u64) -> Outbox {
+fn given_to_a_human(work: &Work, why: ParkReason, revision: u64) -> Outbox {
     let history = History { unknown: true, last_sent_at: at(10), ..work.outbox.history };
     Outbox { parked: Some(why), due_at: Time::MAX, history, revision, ..work.outbox.clone() }
 }
@@ -41,12 +41,12 @@ fn given_to_a_human(work: &Work, why: Park, revision: u64) -> Outbox {
 fn held() -> Charge {
     let working = Some(OperationId::from_i64(9));
     let provider_reference = Some("pi_1".into());
-    Charge { status: Status::RequiresCapture, working, provider_reference, revision: 5, ..charge() }
+    Charge { status: ChargeStatus::RequiresCapture, working, provider_reference, revision: 5, ..charge() }
 }
 
-fn taken(sums: Sums) -> Charge {
+fn taken(sums: ChargeSums) -> Charge {
     Charge {
-        status: Status::Succeeded,
+        status: ChargeStatus::Succeeded,
         sums,
         provider_reference: Some("pi_1".into()),
         revision: 5,
@@ -55,8 +55,8 @@ fn taken(sums: Sums) -> Charge {
 }
 
 fn refunding(refunded: i64) -> Work {
-    let sums = Sums { captured: 1_250, refunded, refunding: 350 };
-    work(Flow::Refund, taken(sums), Some(operation(Kind::Refund, 300)))
+    let sums = ChargeSums { captured: 1_250, refunded, refunding: 350 };
+    work(Flow::Refund, taken(sums), Some(operation(OperationKind::Refund, 300)))
 }
 
 #[test]
@@ -73,10 +73,10 @@ fn what_is_tried_again_or_in_doubt_moves_nothing_but_what_is_known() {
     let history = History { generation: 2, idle_calls: 3, unknown: true, ..work.outbox.history };
     let outbox = Outbox { history, revision: 2, ..work.outbox.clone() };
     let at_least = Span::from_ms(700);
-    let retry = after(&work, &Verdict::Retry { at_least, history });
+    let retry = after(&work, &AttemptVerdict::Retry { at_least, history });
     let next_step = NextStep::Retry { at_least, outbox: outbox.clone() };
     assert_eq!(retry, Follow { subject: work.subject.clone(), ledger: vec![], next_step });
-    let doubt = after(&work, &Verdict::Doubt { not_before: at(99), history });
+    let doubt = after(&work, &AttemptVerdict::Doubt { not_before: at(99), history });
     let next_step = NextStep::Doubt { not_before: at(99), outbox };
     assert_eq!(doubt, Follow { subject: work.subject, ledger: vec![], next_step });
 }
@@ -85,7 +85,7 @@ fn what_is_tried_again_or_in_doubt_moves_nothing_but_what_is_known() {
 fn a_charge_that_is_declined_says_why_and_has_taken_nothing() {
     for flow in [Flow::Charge, Flow::Authorize] {
         let failed = Charge {
-            status: Status::Failed,
+            status: ChargeStatus::Failed,
             failure: Some(failure("do_not_honor")),
             provider_reference: Some("pi_2".into()),
             revision: 2,
@@ -101,9 +101,10 @@ fn a_charge_that_is_declined_says_why_and_has_taken_nothing() {
 #[test]
 fn a_reference_that_is_known_is_kept() {
     let known = Charge { provider_reference: Some("pi_1".into()), ..charge() };
-    for verdict in
-        [refused("do_not_honor"), Verdict::Park { reason: Park::NoEvidence, reference: Some("pi_2".into()) }]
-    {
+    for verdict in [
+        refused("do_not_honor"),
+        AttemptVerdict::Park { reason: ParkReason::NoEvidence, reference: Some("pi_2".into()) },
+    ] {
         let subject = after(&work(Flow::Charge, known.clone(), None), &verdict).subject;
         assert_eq!(subject.provider_reference().map(String::as_str), Some("pi_1"), "{verdict:?}");
     }
@@ -112,8 +113,8 @@ fn a_reference_that_is_known_is_kept() {
 #[test]
 fn a_charge_that_is_approved_is_taken_and_posted() {
     let done = Charge {
-        status: Status::Succeeded,
-        sums: Sums { captured: 1_250, ..Sums::default() },
+        status: ChargeStatus::Succeeded,
+        sums: ChargeSums { captured: 1_250, ..ChargeSums::default() },
         provider_reference: Some("pi_1".into()),
         revision: 2,
         ..charge()
@@ -126,7 +127,7 @@ fn a_charge_that_is_approved_is_taken_and_posted() {
 #[test]
 fn a_charge_that_is_held_has_taken_nothing_yet() {
     let done = Charge {
-        status: Status::RequiresCapture,
+        status: ChargeStatus::RequiresCapture,
         provider_reference: Some("pi_1".into()),
         revision: 2,
         ..charge()
@@ -149,15 +150,15 @@ fn a_split_charge_is_captured_after_it_is_held_under_a_fresh_history() {
     let follow = after(&authorize, &approved(Stands::Held, 1_000));
     assert_eq!(follow.ledger, []);
     let capture = onward(&authorize, &follow);
-    let saga = Saga { progress: Progress { step: 2, way: Way::Forward }, ..authorize.outbox.saga };
+    let saga = Saga { progress: SagaProgress { step: 2, way: Direction::Forward }, ..authorize.outbox.saga };
     let outbox = Outbox { saga, history: History::begun(at(10)), revision: 2, ..authorize.outbox.clone() };
     assert_eq!(capture.outbox, outbox);
     let held = Charge { provider_reference: Some("pi_1".into()), revision: 2, ..split() };
     assert_eq!(capture.subject, PaymentSubject::Charge(held.clone(), None));
 
     let follow = after(&capture, &approved(Stands::Captured, 1_000));
-    let sums = Sums { captured: 1_000, ..Sums::default() };
-    let done = Charge { status: Status::Succeeded, sums, revision: 3, ..held };
+    let sums = ChargeSums { captured: 1_000, ..ChargeSums::default() };
+    let done = Charge { status: ChargeStatus::Succeeded, sums, revision: 3, ..held };
     let subject = PaymentSubject::Charge(done, None);
     assert_eq!(follow, Follow { subject, ledger: vec![SagaAction::Post], next_step: NextStep::Completed });
 }
@@ -169,7 +170,7 @@ fn a_split_charge_that_cannot_be_captured_is_voided_and_fails_for_the_first_reas
     let follow = after(&capture, &refused("expired_card"));
     assert_eq!(follow.ledger, []);
     let void = onward(&capture, &follow);
-    assert_eq!(void.outbox.saga.progress, Progress { step: 1, way: Way::Back });
+    assert_eq!(void.outbox.saga.progress, SagaProgress { step: 1, way: Direction::Back });
 
     let undone = after(&void, &approved(Stands::Canceled, 0));
     assert_eq!(
@@ -177,7 +178,7 @@ fn a_split_charge_that_cannot_be_captured_is_voided_and_fails_for_the_first_reas
         (vec![SagaAction::Release], NextStep::Failed(failure("expired_card")))
     );
     let failed = Charge {
-        status: Status::Failed,
+        status: ChargeStatus::Failed,
         failure: Some(failure("expired_card")),
         provider_reference: Some("pi_1".into()),
         revision: 4,
@@ -186,27 +187,27 @@ fn a_split_charge_that_cannot_be_captured_is_voided_and_fails_for_the_first_reas
     assert_eq!(undone.subject, PaymentSubject::Charge(failed, None));
 
     let stuck = after(&void, &refused("already_captured"));
-    let outbox = given_to_a_human(&void, Park::CannotUndo, 4);
+    let outbox = given_to_a_human(&void, ParkReason::CannotUndo, 4);
     assert_eq!((stuck.ledger, stuck.next_step), (vec![], NextStep::Parked(outbox)));
     let PaymentSubject::Charge(parked, None) = stuck.subject else { panic!("no operation") };
-    assert_eq!((parked.status, parked.failure), (Status::Parked, Some(failure("expired_card"))));
+    assert_eq!((parked.status, parked.failure), (ChargeStatus::Parked, Some(failure("expired_card"))));
 }
 
 #[test]
 fn a_saga_undone_without_a_reason_of_its_own_was_refused_by_the_provider() {
     let mut void = work(Flow::Split, split(), None);
-    void.outbox.saga.progress = Progress { step: 1, way: Way::Back };
+    void.outbox.saga.progress = SagaProgress { step: 1, way: Direction::Back };
     let undone = after(&void, &approved(Stands::Canceled, 0));
-    let failure = Failure { code: FailureCode::GatewayRejected, decline_code: None };
+    let failure = PaymentFailure { code: FailureCode::GatewayRejected, decline_code: None };
     assert_eq!(undone.next_step, NextStep::Failed(failure));
 }
 
 #[test]
 fn a_capture_that_is_refused_leaves_the_charge_held() {
-    for (flow, kind) in [(Flow::Capture, Kind::Capture), (Flow::Void, Kind::Void)] {
+    for (flow, kind) in [(Flow::Capture, OperationKind::Capture), (Flow::Void, OperationKind::Void)] {
         let follow = after(&work(flow, held(), Some(operation(kind, 400))), &refused("expired_card"));
         let failed = Operation {
-            status: operation::Status::Failed,
+            status: operation::OperationStatus::Failed,
             failure: Some(failure("expired_card")),
             revision: 4,
             ..operation(kind, 400)
@@ -218,43 +219,47 @@ fn a_capture_that_is_refused_leaves_the_charge_held() {
     }
 }
 
-fn succeeded(kind: Kind, minor: i64) -> Operation {
+fn succeeded(kind: OperationKind, minor: i64) -> Operation {
     let provider_reference = Some("pi_1".into());
-    let status = operation::Status::Succeeded;
+    let status = operation::OperationStatus::Succeeded;
     Operation { status, provider_reference, revision: 4, ..operation(kind, minor) }
 }
 
 #[test]
 fn a_capture_takes_what_the_provider_says_it_took() {
     let follow = after(
-        &work(Flow::Capture, held(), Some(operation(Kind::Capture, 400))),
+        &work(Flow::Capture, held(), Some(operation(OperationKind::Capture, 400))),
         &approved(Stands::Captured, 400),
     );
-    let sums = Sums { captured: 400, ..Sums::default() };
-    let charge = Charge { status: Status::Succeeded, working: None, sums, revision: 6, ..held() };
-    let subject = PaymentSubject::Charge(charge, Some(succeeded(Kind::Capture, 400)));
+    let sums = ChargeSums { captured: 400, ..ChargeSums::default() };
+    let charge = Charge { status: ChargeStatus::Succeeded, working: None, sums, revision: 6, ..held() };
+    let subject = PaymentSubject::Charge(charge, Some(succeeded(OperationKind::Capture, 400)));
     assert_eq!(follow, Follow { subject, ledger: vec![SagaAction::Post], next_step: NextStep::Completed });
 }
 
 #[test]
 fn a_void_gives_up_the_charge() {
-    let follow =
-        after(&work(Flow::Void, held(), Some(operation(Kind::Void, 1_250))), &approved(Stands::Canceled, 0));
-    let charge = Charge { status: Status::Voided, working: None, revision: 6, ..held() };
-    let subject = PaymentSubject::Charge(charge, Some(succeeded(Kind::Void, 1_250)));
+    let follow = after(
+        &work(Flow::Void, held(), Some(operation(OperationKind::Void, 1_250))),
+        &approved(Stands::Canceled, 0),
+    );
+    let charge = Charge { status: ChargeStatus::Voided, working: None, revision: 6, ..held() };
+    let subject = PaymentSubject::Charge(charge, Some(succeeded(OperationKind::Void, 1_250)));
     assert_eq!(follow, Follow { subject, ledger: vec![], next_step: NextStep::Completed });
 }
 
 #[test]
 fn a_refund_moves_its_own_amount_from_being_given_back_to_given_back() {
-    for (refunded, status) in
-        [(0, Status::PartiallyRefunded), (600, Status::PartiallyRefunded), (950, Status::Refunded)]
-    {
+    for (refunded, status) in [
+        (0, ChargeStatus::PartiallyRefunded),
+        (600, ChargeStatus::PartiallyRefunded),
+        (950, ChargeStatus::Refunded),
+    ] {
         let work = refunding(refunded);
         let follow = after(&work, &approved(Stands::Refunded, 300));
-        let sums = Sums { captured: 1_250, refunded: refunded + 300, refunding: 50 };
+        let sums = ChargeSums { captured: 1_250, refunded: refunded + 300, refunding: 50 };
         let charge = Charge { status, revision: 6, ..taken(sums) };
-        let subject = PaymentSubject::Charge(charge, Some(succeeded(Kind::Refund, 300)));
+        let subject = PaymentSubject::Charge(charge, Some(succeeded(OperationKind::Refund, 300)));
         assert_eq!(
             follow,
             Follow { subject, ledger: vec![SagaAction::Post], next_step: NextStep::Completed }
@@ -265,12 +270,12 @@ fn a_refund_moves_its_own_amount_from_being_given_back_to_given_back() {
 #[test]
 fn a_refund_that_is_refused_frees_what_it_reserved() {
     let follow = after(&refunding(600), &refused("charge_disputed"));
-    let sums = Sums { captured: 1_250, refunded: 600, refunding: 50 };
+    let sums = ChargeSums { captured: 1_250, refunded: 600, refunding: 50 };
     let failed = Operation {
-        status: operation::Status::Failed,
+        status: operation::OperationStatus::Failed,
         failure: Some(failure("charge_disputed")),
         revision: 4,
-        ..operation(Kind::Refund, 300)
+        ..operation(OperationKind::Refund, 300)
     };
     let subject = PaymentSubject::Charge(Charge { revision: 6, ..taken(sums) }, Some(failed));
     let next_step = NextStep::Failed(failure("charge_disputed"));
@@ -279,43 +284,43 @@ fn a_refund_that_is_refused_frees_what_it_reserved() {
 
 #[test]
 fn an_operation_that_succeeds_after_all_has_no_failure_left() {
-    let doubted = Operation { failure: Some(failure("unclear")), ..operation(Kind::Void, 1_250) };
+    let doubted = Operation { failure: Some(failure("unclear")), ..operation(OperationKind::Void, 1_250) };
     let follow = after(&work(Flow::Void, held(), Some(doubted)), &approved(Stands::Canceled, 0));
-    assert_eq!(follow.subject.operation(), Some(&succeeded(Kind::Void, 1_250)));
+    assert_eq!(follow.subject.operation(), Some(&succeeded(OperationKind::Void, 1_250)));
 }
 
 #[test]
 fn a_refund_that_is_parked_leaves_its_charge_as_it_is() {
     let work = refunding(600);
-    let verdict = Verdict::Park { reason: Park::AnswerDiffers, reference: Some("re_1".into()) };
+    let verdict = AttemptVerdict::Park { reason: ParkReason::AnswerDiffers, reference: Some("re_1".into()) };
     let follow = after(&work, &verdict);
     let PaymentSubject::Charge(charge, _) = &work.subject else { panic!("a charge") };
     let parked = Operation {
-        status: operation::Status::Parked,
+        status: operation::OperationStatus::Parked,
         provider_reference: Some("re_1".into()),
         revision: 4,
-        ..operation(Kind::Refund, 300)
+        ..operation(OperationKind::Refund, 300)
     };
-    let outbox = given_to_a_human(&work, Park::AnswerDiffers, 2);
+    let outbox = given_to_a_human(&work, ParkReason::AnswerDiffers, 2);
     let subject = PaymentSubject::Charge(charge.clone(), Some(parked));
     assert_eq!(follow, Follow { subject, ledger: vec![], next_step: NextStep::Parked(outbox) });
 }
 
 #[test]
 fn everything_else_that_is_parked_parks_its_charge() {
-    let verdict = Verdict::Park { reason: Park::NoEvidence, reference: Some("pi_2".into()) };
+    let verdict = AttemptVerdict::Park { reason: ParkReason::NoEvidence, reference: Some("pi_2".into()) };
     for flow in [Flow::Charge, Flow::Authorize, Flow::Split] {
         let subject = after(&work(flow, charge(), None), &verdict).subject;
         let provider_reference = Some("pi_2".into());
-        let parked = Charge { status: Status::Parked, provider_reference, revision: 2, ..charge() };
+        let parked = Charge { status: ChargeStatus::Parked, provider_reference, revision: 2, ..charge() };
         assert_eq!(subject, PaymentSubject::Charge(parked, None), "{flow:?}");
     }
-    for (flow, kind) in [(Flow::Capture, Kind::Capture), (Flow::Void, Kind::Void)] {
+    for (flow, kind) in [(Flow::Capture, OperationKind::Capture), (Flow::Void, OperationKind::Void)] {
         let known = Operation { provider_reference: Some("pi_1".into()), ..operation(kind, 400) };
-        let silent = Verdict::Park { reason: Park::NoEvidence, reference: None };
+        let silent = AttemptVerdict::Park { reason: ParkReason::NoEvidence, reference: None };
         let subject = after(&work(flow, held(), Some(known.clone())), &silent).subject;
-        let charge = Charge { status: Status::Parked, revision: 6, ..held() };
-        let parked = Operation { status: operation::Status::Parked, revision: 4, ..known };
+        let charge = Charge { status: ChargeStatus::Parked, revision: 6, ..held() };
+        let parked = Operation { status: operation::OperationStatus::Parked, revision: 4, ..known };
         assert_eq!(subject, PaymentSubject::Charge(charge, Some(parked)), "{flow:?}");
     }
 }
@@ -323,8 +328,8 @@ fn everything_else_that_is_parked_parks_its_charge() {
 /// Whatever was remembered when it was parked: an older release remembered nothing.
 #[test]
 fn what_a_human_lets_go_on_counts_as_sent_and_not_known() {
-    let mut work = work(Flow::Charge, Charge { status: Status::Parked, ..charge() }, None);
-    work.outbox.parked = Some(Park::AnswerDiffers);
+    let mut work = work(Flow::Charge, Charge { status: ChargeStatus::Parked, ..charge() }, None);
+    work.outbox.parked = Some(ParkReason::AnswerDiffers);
     work.outbox.history.unknown = false;
     let NextStep::Doubt { not_before, outbox } = unpark(&work, at(10)).next_step else {
         panic!("it goes on in doubt")

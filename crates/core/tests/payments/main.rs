@@ -11,12 +11,12 @@ mod rows;
 mod subject;
 mod words;
 
-use counterfoil_core::idempotency::claim::{ClaimId, LeasePolicy, State};
+use counterfoil_core::idempotency::claim::{ClaimId, ClaimState, LeasePolicy};
 use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::outbox::{Flow, Outbox};
-use counterfoil_core::payments::charge::{Charge, Order, Wallet};
-use counterfoil_core::payments::flow::{Onward, begin};
-use counterfoil_core::payments::operation::{Kind, Operation, Status};
+use counterfoil_core::payments::charge::{Charge, ChargeOrder, Wallet};
+use counterfoil_core::payments::flow::{AfterStep, begin};
+use counterfoil_core::payments::operation::{Operation, OperationKind, OperationStatus};
 use counterfoil_core::payments::{PaymentSubject, Work};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
@@ -45,17 +45,17 @@ fn request() -> Request {
 /// A charge of 12.50 of which a wallet pays 2.50.
 fn split() -> Charge {
     let wallet = Some(Wallet { account: AccountId::from_i64(3), amount: 250 });
-    Charge { order: Arc::new(Order { wallet, ..Order::clone(&charge().order) }), ..charge() }
+    Charge { order: Arc::new(ChargeOrder { wallet, ..ChargeOrder::clone(&charge().order) }), ..charge() }
 }
 
-fn operation(kind: Kind, minor: i64) -> Operation {
+fn operation(kind: OperationKind, minor: i64) -> Operation {
     Operation {
         id: OperationId::from_i64(9),
         tenant: TenantId::from_i64(1),
         charge: ChargeId::from_i64(7),
         kind,
         amount: usd(minor),
-        status: Status::Processing,
+        status: OperationStatus::Processing,
         provider_reference: None,
         failure: None,
         created_at: at(0),
@@ -65,9 +65,9 @@ fn operation(kind: Kind, minor: i64) -> Operation {
 
 /// Work that stands at the first call of its flow.
 fn work(flow: Flow, charge: Charge, operation: Option<Operation>) -> Work {
-    let Onward::Call(_, saga) = begin(flow).unwrap().onward else { panic!("{flow:?} begins with a call") };
+    let AfterStep::Call(_, saga) = begin(flow).unwrap().onward else { panic!("{flow:?} begins with a call") };
     Work {
-        claim: claim_in(State::InFlight(lease_until(30_000))),
+        claim: claim_in(ClaimState::InFlight(lease_until(30_000))),
         subject: PaymentSubject::Charge(charge, operation),
         outbox: Outbox { saga, ..outbox() },
     }

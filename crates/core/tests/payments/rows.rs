@@ -3,39 +3,44 @@
 use crate::given::{at, charge, outbox};
 use crate::{operation, split, usd};
 use counterfoil_core::outbox::{Flow, History, Outbox, Payment, ProviderBinding, Saga};
-use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status, Sums};
-use counterfoil_core::payments::operation::{self, Kind, Operation};
+use counterfoil_core::payments::charge::{Charge, ChargeStatus, ChargeSums, FailureCode, PaymentFailure};
+use counterfoil_core::payments::operation::{self, Operation, OperationKind};
 use counterfoil_core::payments::payout::{self, Payout};
-use counterfoil_core::saga::progress::{Progress, Way};
+use counterfoil_core::saga::progress::{Direction, SagaProgress};
 use counterfoil_core::types::digest::MacKey;
 use counterfoil_core::types::id::{AccountId, ChargeId, PayoutId, SubjectId, TenantId};
-use counterfoil_core::types::reference::{Kind as Named, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 use std::sync::Arc;
 
-const STATUSES: [Status; 8] = [
-    Status::Processing,
-    Status::RequiresCapture,
-    Status::Succeeded,
-    Status::Failed,
-    Status::Voided,
-    Status::Refunded,
-    Status::PartiallyRefunded,
-    Status::Parked,
+const STATUSES: [ChargeStatus; 8] = [
+    ChargeStatus::Processing,
+    ChargeStatus::RequiresCapture,
+    ChargeStatus::Succeeded,
+    ChargeStatus::Failed,
+    ChargeStatus::Voided,
+    ChargeStatus::Refunded,
+    ChargeStatus::PartiallyRefunded,
+    ChargeStatus::Parked,
 ];
 
 #[test]
 fn a_charge_moves_only_forward() {
     for from in STATUSES {
-        let reaches: &[Status] = match from {
-            Status::Processing | Status::Parked => &STATUSES,
-            Status::RequiresCapture => {
-                &[Status::RequiresCapture, Status::Succeeded, Status::Voided, Status::Parked]
+        let reaches: &[ChargeStatus] = match from {
+            ChargeStatus::Processing | ChargeStatus::Parked => &STATUSES,
+            ChargeStatus::RequiresCapture => &[
+                ChargeStatus::RequiresCapture,
+                ChargeStatus::Succeeded,
+                ChargeStatus::Voided,
+                ChargeStatus::Parked,
+            ],
+            ChargeStatus::Succeeded => {
+                &[ChargeStatus::Succeeded, ChargeStatus::PartiallyRefunded, ChargeStatus::Refunded]
             }
-            Status::Succeeded => &[Status::Succeeded, Status::PartiallyRefunded, Status::Refunded],
-            Status::PartiallyRefunded => &[Status::PartiallyRefunded, Status::Refunded],
-            Status::Failed => &[Status::Failed],
-            Status::Voided => &[Status::Voided],
-            Status::Refunded => &[Status::Refunded],
+            ChargeStatus::PartiallyRefunded => &[ChargeStatus::PartiallyRefunded, ChargeStatus::Refunded],
+            ChargeStatus::Failed => &[ChargeStatus::Failed],
+            ChargeStatus::Voided => &[ChargeStatus::Voided],
+            ChargeStatus::Refunded => &[ChargeStatus::Refunded],
         };
         for to in STATUSES {
             assert_eq!(from.may_become(to), reaches.contains(&to), "{from:?} {to:?}");
@@ -47,14 +52,14 @@ fn a_charge_moves_only_forward() {
 
 #[test]
 fn money_was_taken_wherever_it_may_have_been_given_back() {
-    let captured = [Status::Succeeded, Status::Refunded, Status::PartiallyRefunded];
+    let captured = [ChargeStatus::Succeeded, ChargeStatus::Refunded, ChargeStatus::PartiallyRefunded];
     for status in STATUSES {
         assert_eq!(status.is_captured(), captured.contains(&status), "{status:?}");
     }
 }
 
-fn sums(captured: i64, refunded: i64, refunding: i64) -> Sums {
-    Sums { captured, refunded, refunding }
+fn sums(captured: i64, refunded: i64, refunding: i64) -> ChargeSums {
+    ChargeSums { captured, refunded, refunding }
 }
 
 #[test]
@@ -83,9 +88,9 @@ fn the_card_pays_what_the_wallet_does_not() {
 
 #[test]
 fn a_charge_keeps_what_was_asked_and_its_sums_never_fall() {
-    let old = Charge { status: Status::PartiallyRefunded, sums: sums(1_000, 300, 200), ..charge() };
+    let old = Charge { status: ChargeStatus::PartiallyRefunded, sums: sums(1_000, 300, 200), ..charge() };
     let spoil: [fn(&mut Charge); 8] = [
-        |charge| charge.status = Status::Processing,
+        |charge| charge.status = ChargeStatus::Processing,
         |charge| Arc::make_mut(&mut charge.order).amount = usd(1_251),
         |charge| charge.tenant = TenantId::from_i64(2),
         |charge| charge.provider.endpoint = "http://another".into(),
@@ -104,28 +109,28 @@ fn a_charge_keeps_what_was_asked_and_its_sums_never_fall() {
     assert!(old.may_become(&more));
 }
 
-fn failure() -> Failure {
-    Failure { code: FailureCode::CardDeclined, decline_code: None }
+fn failure() -> PaymentFailure {
+    PaymentFailure { code: FailureCode::CardDeclined, decline_code: None }
 }
 
 #[test]
 fn an_operation_ends_once_and_what_was_asked_does_not_change() {
-    let old = operation(Kind::Refund, 300);
+    let old = operation(OperationKind::Refund, 300);
     let ended = Operation {
-        status: operation::Status::Failed,
+        status: operation::OperationStatus::Failed,
         provider_reference: Some("re_1".into()),
         failure: Some(failure()),
         revision: 4,
         ..old.clone()
     };
-    let parked = Operation { status: operation::Status::Parked, ..old.clone() };
+    let parked = Operation { status: operation::OperationStatus::Parked, ..old.clone() };
     assert!(old.may_become(&ended) && old.may_become(&parked) && parked.may_become(&ended));
     assert!(!ended.may_become(&ended), "an end is an end");
-    let done = Operation { status: operation::Status::Succeeded, ..old.clone() };
+    let done = Operation { status: operation::OperationStatus::Succeeded, ..old.clone() };
     assert!(!done.may_become(&Operation { revision: 5, ..done.clone() }));
     let spoil: [fn(&mut Operation); 5] = [
         |operation| operation.amount = usd(301),
-        |operation| operation.kind = Kind::Capture,
+        |operation| operation.kind = OperationKind::Capture,
         |operation| operation.charge = ChargeId::from_i64(8),
         |operation| operation.tenant = TenantId::from_i64(2),
         |operation| operation.created_at = at(1),
@@ -140,11 +145,11 @@ fn an_operation_ends_once_and_what_was_asked_does_not_change() {
 #[test]
 fn an_operation_fits_what_the_charge_stands_at() {
     for status in STATUSES {
-        let held = status == Status::RequiresCapture;
-        let taken = matches!(status, Status::Succeeded | Status::PartiallyRefunded);
-        assert_eq!(Kind::Capture.fits(status), held, "{status:?}");
-        assert_eq!(Kind::Void.fits(status), held, "{status:?}");
-        assert_eq!(Kind::Refund.fits(status), taken, "{status:?}");
+        let held = status == ChargeStatus::RequiresCapture;
+        let taken = matches!(status, ChargeStatus::Succeeded | ChargeStatus::PartiallyRefunded);
+        assert_eq!(OperationKind::Capture.fits(status), held, "{status:?}");
+        assert_eq!(OperationKind::Void.fits(status), held, "{status:?}");
+        assert_eq!(OperationKind::Refund.fits(status), taken, "{status:?}");
     }
 }
 
@@ -152,14 +157,14 @@ fn payout() -> Payout {
     Payout {
         id: PayoutId::from_i64(7),
         tenant: TenantId::from_i64(1),
-        order: Arc::new(payout::Order {
+        order: Arc::new(payout::PayoutOrder {
             amount: usd(800),
             account: AccountId::from_i64(2),
             destination: None,
             description: None,
             metadata: std::collections::BTreeMap::new(),
         }),
-        status: payout::Status::Processing,
+        status: payout::PayoutStatus::Processing,
         provider: crate::given::provider(),
         provider_reference: None,
         failure: None,
@@ -172,18 +177,18 @@ fn payout() -> Payout {
 fn a_payout_ends_once_and_what_was_asked_does_not_change() {
     let old = payout();
     let failed = Payout {
-        status: payout::Status::Failed,
+        status: payout::PayoutStatus::Failed,
         provider_reference: Some("po_1".into()),
         failure: Some(failure()),
         revision: 2,
         ..old.clone()
     };
-    let parked = Payout { status: payout::Status::Parked, ..old.clone() };
+    let parked = Payout { status: payout::PayoutStatus::Parked, ..old.clone() };
     assert!(old.may_become(&failed) && old.may_become(&parked) && parked.may_become(&failed));
-    let paid = Payout { status: payout::Status::Paid, ..old.clone() };
+    let paid = Payout { status: payout::PayoutStatus::Paid, ..old.clone() };
     assert!(!failed.may_become(&failed) && !paid.may_become(&paid), "an end is an end");
     let dearer = Payout {
-        order: Arc::new(payout::Order { amount: usd(801), ..payout::Order::clone(&old.order) }),
+        order: Arc::new(payout::PayoutOrder { amount: usd(801), ..payout::PayoutOrder::clone(&old.order) }),
         ..failed.clone()
     };
     assert!(!old.may_become(&dearer));
@@ -217,7 +222,9 @@ fn work_keeps_its_provider_its_payment_and_its_saga() {
 #[test]
 fn another_step_begins_with_a_key_of_its_own() {
     let old = Outbox { history: History { generation: 2, ..outbox().history }, ..outbox() };
-    for progress in [Progress { step: 1, way: Way::Forward }, Progress { step: 0, way: Way::Back }] {
+    for progress in
+        [SagaProgress { step: 1, way: Direction::Forward }, SagaProgress { step: 0, way: Direction::Back }]
+    {
         let next =
             Outbox { saga: Saga { progress, ..old.saga }, history: History::begun(at(10)), ..old.clone() };
         assert!(old.may_become(&next), "{progress:?}");
@@ -231,6 +238,6 @@ fn a_payment_is_referred_to_by_what_it_is() {
     let payout = Payment::Payout(PayoutId::from_i64(7));
     assert_eq!(charge.subject(), SubjectId::from_i64(7));
     assert_eq!(payout.subject(), SubjectId::from_i64(7));
-    assert_eq!(charge.reference(&references), references.seal(Named::Charge, 7));
-    assert_eq!(payout.reference(&references), references.seal(Named::Payout, 7));
+    assert_eq!(charge.reference(&references), references.seal(ReferenceKind::Charge, 7));
+    assert_eq!(payout.reference(&references), references.seal(ReferenceKind::Payout, 7));
 }

@@ -4,10 +4,10 @@ use crate::given::{charge, outbox};
 use crate::{operation, split, usd, work};
 use counterfoil_core::idempotency::claim::Claim;
 use counterfoil_core::outbox::Flow;
-use counterfoil_core::payments::charge::{Charge, Status};
-use counterfoil_core::payments::operation::Kind;
+use counterfoil_core::payments::charge::{Charge, ChargeStatus};
+use counterfoil_core::payments::operation::OperationKind;
 use counterfoil_core::payments::payout::{self, Payout};
-use counterfoil_core::payments::provider::{Rules, Step};
+use counterfoil_core::payments::provider::{ProviderStep, Rules};
 use counterfoil_core::payments::{PaymentSubject, Work, turn_after};
 use counterfoil_core::types::id::{AccountId, PayoutId, TenantId};
 use counterfoil_core::types::mask::Masked;
@@ -19,14 +19,14 @@ fn paid_out() -> PaymentSubject {
     PaymentSubject::Payout(Payout {
         id: PayoutId::from_i64(7),
         tenant: TenantId::from_i64(1),
-        order: Arc::new(payout::Order {
+        order: Arc::new(payout::PayoutOrder {
             amount: usd(800),
             account: AccountId::from_i64(2),
             destination: Some(Masked::new("ba_1".into())),
             description: None,
             metadata: BTreeMap::new(),
         }),
-        status: payout::Status::Paid,
+        status: payout::PayoutStatus::Paid,
         provider: outbox().provider,
         provider_reference: Some("po_1".into()),
         failure: None,
@@ -36,14 +36,19 @@ fn paid_out() -> PaymentSubject {
 }
 
 fn charged() -> Charge {
-    Charge { status: Status::Succeeded, provider_reference: Some("pi_1".into()), revision: 5, ..split() }
+    Charge {
+        status: ChargeStatus::Succeeded,
+        provider_reference: Some("pi_1".into()),
+        revision: 5,
+        ..split()
+    }
 }
 
 #[test]
 fn a_payment_is_asked_for_what_the_provider_has_to_move() {
     assert_eq!(PaymentSubject::Charge(charge(), None).amount(), usd(1_250));
     assert_eq!(PaymentSubject::Charge(split(), None).amount(), usd(1_000), "the wallet pays the rest");
-    let refund = operation(Kind::Refund, 300);
+    let refund = operation(OperationKind::Refund, 300);
     assert_eq!(PaymentSubject::Charge(split(), Some(refund)).amount(), usd(300));
     assert_eq!(paid_out().amount(), usd(800));
 }
@@ -56,7 +61,7 @@ fn a_matter_tells_what_its_payment_says() {
     assert_eq!((about.revision(), about.status(), about.operation()), (5, "succeeded", None));
     assert_eq!(PaymentSubject::Charge(charge(), None).provider_reference(), None);
 
-    let refund = operation(Kind::Refund, 300);
+    let refund = operation(OperationKind::Refund, 300);
     let about = PaymentSubject::Charge(charged(), Some(refund.clone()));
     assert_eq!(about.operation(), Some(&refund));
 
@@ -72,7 +77,7 @@ fn golden_turns() {
     let claim = |work: Work, revision| Work { claim: Claim { revision, ..work.claim }, ..work };
     let making = work(Flow::Split, charged(), None);
     assert_eq!(claim(making, 9).turn(), 9, "a payment's making in the order of its claim");
-    let refund = work(Flow::Refund, charged(), Some(operation(Kind::Refund, 300)));
+    let refund = work(Flow::Refund, charged(), Some(operation(OperationKind::Refund, 300)));
     assert_eq!(claim(refund, 9).turn(), 65_536 + 5 * 16 + 9, "then what was done to it");
     for (revision, place) in [(0, 0), (1, 1), (14, 14), (15, 15), (16, 15), (u64::MAX, 15)] {
         assert_eq!(turn_after(5, revision), 65_536 + 5 * 16 + place);
@@ -92,10 +97,10 @@ fn what_was_refunded_or_paid_out_cannot_be_looked_up() {
         query_lag: Span::from_ms(3),
         key_bytes_max: 64,
     };
-    for step in [Step::Charge, Step::Authorize, Step::Capture, Step::Void] {
+    for step in [ProviderStep::Charge, ProviderStep::Authorize, ProviderStep::Capture, ProviderStep::Void] {
         assert_eq!(rules.of(step), rules, "{step:?}");
     }
-    for step in [Step::Refund, Step::Payout] {
+    for step in [ProviderStep::Refund, ProviderStep::Payout] {
         assert_eq!(rules.of(step), Rules { queryable: false, ..rules }, "{step:?}");
     }
 }

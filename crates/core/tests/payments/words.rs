@@ -1,11 +1,13 @@
 //! Words that stores, clients and timelines keep: each is what it is, and is read back as what it was.
 
-use counterfoil_core::outbox::{FLOWS, Flow, Park};
-use counterfoil_core::payments::charge::{FailureCode, Status};
-use counterfoil_core::payments::operation::{self, Kind};
+use counterfoil_core::outbox::{FLOWS, Flow, ParkReason};
+use counterfoil_core::payments::charge::{ChargeStatus, FailureCode};
+use counterfoil_core::payments::operation::{self, OperationKind};
 use counterfoil_core::payments::payout;
-use counterfoil_core::payments::provider::{Cause, Decline, Fault, Found, Outcome, Rejection};
-use counterfoil_core::saga::progress::Way;
+use counterfoil_core::payments::provider::{
+    Cause, Decline, LookupResult, ProviderFault, ProviderOutcome, Rejection,
+};
+use counterfoil_core::saga::progress::Direction;
 use std::fmt::Debug;
 
 /// Each word is read back, and none that is not there.
@@ -27,53 +29,57 @@ fn golden_flows_and_ways() {
     let flows = ["charge", "authorize", "split", "capture", "void", "refund", "payout"];
     let flows: Vec<_> = FLOWS.into_iter().zip(flows).collect();
     holds(&flows, Flow::name, Flow::parse);
-    holds(&[(Way::Forward, "forward"), (Way::Back, "back")], Way::name, Way::parse);
+    holds(&[(Direction::Forward, "forward"), (Direction::Back, "back")], Direction::name, Direction::parse);
 }
 
 #[test]
 fn golden_reasons_to_park() {
     let parks = [
-        (Park::AnswerDiffers, "answer_differs"),
-        (Park::NoEvidence, "no_evidence"),
-        (Park::Contradiction, "contradiction"),
-        (Park::CannotUndo, "cannot_undo"),
+        (ParkReason::AnswerDiffers, "answer_differs"),
+        (ParkReason::NoEvidence, "no_evidence"),
+        (ParkReason::Contradiction, "contradiction"),
+        (ParkReason::CannotUndo, "cannot_undo"),
     ];
-    holds(&parks, Park::name, Park::parse);
+    holds(&parks, ParkReason::name, ParkReason::parse);
 }
 
 #[test]
 fn golden_statuses() {
     let charges = [
-        (Status::Processing, "processing"),
-        (Status::RequiresCapture, "requires_capture"),
-        (Status::Succeeded, "succeeded"),
-        (Status::Failed, "failed"),
-        (Status::Voided, "voided"),
-        (Status::Refunded, "refunded"),
-        (Status::PartiallyRefunded, "partially_refunded"),
-        (Status::Parked, "parked"),
+        (ChargeStatus::Processing, "processing"),
+        (ChargeStatus::RequiresCapture, "requires_capture"),
+        (ChargeStatus::Succeeded, "succeeded"),
+        (ChargeStatus::Failed, "failed"),
+        (ChargeStatus::Voided, "voided"),
+        (ChargeStatus::Refunded, "refunded"),
+        (ChargeStatus::PartiallyRefunded, "partially_refunded"),
+        (ChargeStatus::Parked, "parked"),
     ];
-    holds(&charges, Status::name, Status::parse);
+    holds(&charges, ChargeStatus::name, ChargeStatus::parse);
     let operations = [
-        (operation::Status::Processing, "processing"),
-        (operation::Status::Succeeded, "succeeded"),
-        (operation::Status::Failed, "failed"),
-        (operation::Status::Parked, "parked"),
+        (operation::OperationStatus::Processing, "processing"),
+        (operation::OperationStatus::Succeeded, "succeeded"),
+        (operation::OperationStatus::Failed, "failed"),
+        (operation::OperationStatus::Parked, "parked"),
     ];
-    holds(&operations, operation::Status::name, operation::Status::parse);
+    holds(&operations, operation::OperationStatus::name, operation::OperationStatus::parse);
     let payouts = [
-        (payout::Status::Processing, "processing"),
-        (payout::Status::Paid, "paid"),
-        (payout::Status::Failed, "failed"),
-        (payout::Status::Parked, "parked"),
+        (payout::PayoutStatus::Processing, "processing"),
+        (payout::PayoutStatus::Paid, "paid"),
+        (payout::PayoutStatus::Failed, "failed"),
+        (payout::PayoutStatus::Parked, "parked"),
     ];
-    holds(&payouts, payout::Status::name, payout::Status::parse);
+    holds(&payouts, payout::PayoutStatus::name, payout::PayoutStatus::parse);
 }
 
 #[test]
 fn golden_kinds_of_operations() {
-    let kinds = [(Kind::Capture, "capture"), (Kind::Void, "void"), (Kind::Refund, "refund")];
-    holds(&kinds, Kind::name, Kind::parse);
+    let kinds = [
+        (OperationKind::Capture, "capture"),
+        (OperationKind::Void, "void"),
+        (OperationKind::Refund, "refund"),
+    ];
+    holds(&kinds, OperationKind::name, OperationKind::parse);
     for (kind, word) in kinds {
         assert_eq!(kind.flow().name(), word, "an operation's flow is called as it is");
     }
@@ -95,22 +101,22 @@ fn golden_failures() {
 #[test]
 fn golden_outcomes_and_findings() {
     let declined = Decline { code: "card_declined".into(), decline_code: None, reference: None };
-    let rejected = Rejection { fault: Fault::Request, code: "parameter_invalid".into() };
+    let rejected = Rejection { fault: ProviderFault::Request, code: "parameter_invalid".into() };
     for (outcome, word) in [
-        (Outcome::Declined(declined), "declined"),
-        (Outcome::Rejected(rejected), "rejected"),
-        (Outcome::Busy { retry_after: None }, "busy"),
-        (Outcome::NotSent, "not_sent"),
-        (Outcome::Unknown(Cause::Timeout), "timeout"),
-        (Outcome::Unknown(Cause::Cut), "cut"),
-        (Outcome::Unknown(Cause::ServerError), "server_error"),
-        (Outcome::Unknown(Cause::InProgress), "in_progress"),
-        (Outcome::Unknown(Cause::Unreadable), "unreadable"),
+        (ProviderOutcome::Declined(declined), "declined"),
+        (ProviderOutcome::Rejected(rejected), "rejected"),
+        (ProviderOutcome::Busy { retry_after: None }, "busy"),
+        (ProviderOutcome::NotSent, "not_sent"),
+        (ProviderOutcome::Unknown(Cause::Timeout), "timeout"),
+        (ProviderOutcome::Unknown(Cause::Cut), "cut"),
+        (ProviderOutcome::Unknown(Cause::ServerError), "server_error"),
+        (ProviderOutcome::Unknown(Cause::InProgress), "in_progress"),
+        (ProviderOutcome::Unknown(Cause::Unreadable), "unreadable"),
     ] {
         assert_eq!(outcome.name(), word);
-        assert_eq!(Found::Payment(outcome).name(), word);
+        assert_eq!(LookupResult::Payment(outcome).name(), word);
     }
-    assert_eq!(Found::Several.name(), "several");
-    assert_eq!(Found::Nothing.name(), "nothing");
-    assert_eq!(Found::Unclear(Cause::Cut).name(), "cut");
+    assert_eq!(LookupResult::Several.name(), "several");
+    assert_eq!(LookupResult::Nothing.name(), "nothing");
+    assert_eq!(LookupResult::Unclear(Cause::Cut).name(), "cut");
 }

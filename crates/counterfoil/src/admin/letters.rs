@@ -11,7 +11,7 @@ use counterfoil_core::payments::PaymentSubject;
 use counterfoil_core::types::digest::MacKey;
 use counterfoil_core::types::id::{SubjectId, TenantId};
 use counterfoil_core::types::json::Json;
-use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 use counterfoil_engine::Register;
 use counterfoil_engine::service::{DeadLetter, Service, Submitted, TenantView};
 use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
@@ -150,7 +150,7 @@ pub(super) async fn show(from: &impl Letters, id: &str) -> Told {
 }
 
 async fn find(from: &impl Letters, id: &str) -> Result<Option<(TenantView, DeadLetter)>, ReadError> {
-    let Some(number) = from.references().open(Kind::DeadLetter, id) else { return Ok(None) };
+    let Some(number) = from.references().open(ReferenceKind::DeadLetter, id) else { return Ok(None) };
     for tenant in from.tenants().await? {
         if let Some(letter) = from.one(tenant.0.id, SubjectId::from_i64(number)).await? {
             return Ok(Some((tenant, letter)));
@@ -203,7 +203,7 @@ pub(super) async fn resolve(service: &dyn Service, decision: Decision) -> Told {
     let request = Request {
         tenant,
         claim: ClaimId::new(tenant, &key),
-        fingerprint: Fingerprint::of(fingerprint::Request {
+        fingerprint: Fingerprint::of(fingerprint::FingerprintInput {
             tenant,
             method: "POST",
             path: &format!("/v1/dead-letters/{id}/resolve"),

@@ -20,7 +20,7 @@ pub(super) fn one_thread() -> Result<Runtime, Exit> {
 }
 
 /// The store works beside the requests, in threads of its own or in a database, so that with a thread for every core one would be in its
-/// way. See docs/decisions/0019-a-core-is-left-to-the-store.md.
+/// way. See docs/decisions/0019-one-thread-fewer-than-cores.md.
 fn threads(asked: usize, cores: usize) -> usize {
     if asked == 0 { cores.saturating_sub(1).max(1) } else { asked }
 }

@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::store_url::StoreUrl;
 use clap::Args;
 use comfy_table::{Cell, Color};
-use counterfoil_engine::verify::{Report, verify};
+use counterfoil_engine::verify::{VerifyReport, verify};
 use counterfoil_store_embedded::EmbeddedStore;
 use counterfoil_store_postgres::{Options, PostgresStore};
 use indicatif::ProgressBar;
@@ -64,7 +64,7 @@ impl Verify {
     }
 }
 
-fn json(report: &Report) -> serde_json::Value {
+fn json(report: &VerifyReport) -> serde_json::Value {
     let findings: Vec<serde_json::Value> = report
         .findings()
         .into_iter()
@@ -81,7 +81,7 @@ fn json(report: &Report) -> serde_json::Value {
     serde_json::json!({ "holds": report.holds(), "invariants": findings })
 }
 
-fn table(report: &Report) -> comfy_table::Table {
+fn table(report: &VerifyReport) -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
     table.set_header(["invariant", "looked at", "violations", "what it says"]);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use counterfoil_core::types::limits::{PEER_NAME_BYTES_MAX, PEERS_MAX};
 use counterfoil_core::types::peer::PeerName;
-use counterfoil_gateway::Profile;
+use counterfoil_gateway::ProviderProfile;
 
 use super::declare::{Entry, Section};
 use super::problem::{Problem, quoted};
@@ -73,7 +73,7 @@ fn named(text: &str) -> Result<PeerName, String> {
         ));
     };
     // Answers name who executed a payment, and each name means one.
-    if Profile::named(text).is_some() {
+    if ProviderProfile::named(text).is_some() {
         return Err(format!("`{name}` is the name of a provider's profile; give the peer another"));
     }
     Ok(name)

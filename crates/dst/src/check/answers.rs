@@ -6,7 +6,7 @@ use crate::client::{
 };
 use crate::script::Ask;
 use crate::store::START;
-use counterfoil_core::idempotency::claim::{Claim, ClaimId, Resource, Settled, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, ClaimState, Resource, Settled};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::outbox::Payment;
 use counterfoil_core::types::time::{Span, Time};
@@ -221,9 +221,11 @@ fn reuse(versions: &[Version<'_>], say: &mut impl FnMut(&'static str, String)) {
             continue;
         }
         let free_at = match &old.claim.state {
-            State::Completed(settled) | State::FailedTerminal(settled) => settled.windows.tombstone_until,
-            State::Expired { tombstone_until } => *tombstone_until,
-            State::InFlight(_) | State::FailedRetry { .. } | State::Uncertain(_) => Time::MAX,
+            ClaimState::Completed(settled) | ClaimState::FailedTerminal(settled) => {
+                settled.windows.tombstone_until
+            }
+            ClaimState::Expired { tombstone_until } => *tombstone_until,
+            ClaimState::InFlight(_) | ClaimState::FailedRetry { .. } | ClaimState::Uncertain(_) => Time::MAX,
         };
         // The decision rests on the store's clock a moment before its commit.
         if new.claim.created_at < free_at {
@@ -273,7 +275,10 @@ fn paid_out(
             Some(Row::Payout(made)) if made.order.amount.minor() == payout_amount(tenant, key, body) => {}
             Some(_) => say("I13", "another amount was paid out".to_owned()),
             // It was refused.
-            None if matches!(version.claim.state, State::FailedTerminal(_) | State::Expired { .. }) => {}
+            None if matches!(
+                version.claim.state,
+                ClaimState::FailedTerminal(_) | ClaimState::Expired { .. }
+            ) => {}
             None => say("I19", "its payout is not there".to_owned()),
         }
     }
@@ -298,7 +303,10 @@ fn operated(
                 if made.kind == kind && amount.is_none_or(|amount| amount == made.amount.minor()) => {}
             Some(_) => say("I13", "another operation was done".to_owned()),
             // It was refused.
-            None if matches!(version.claim.state, State::FailedTerminal(_) | State::Expired { .. }) => {}
+            None if matches!(
+                version.claim.state,
+                ClaimState::FailedTerminal(_) | ClaimState::Expired { .. }
+            ) => {}
             None => say("I19", "its operation is not there".to_owned()),
         }
     }

@@ -4,14 +4,14 @@ use super::{Evidence, Violation};
 use crate::provider::Effect;
 use crate::run::references;
 use crate::store::START;
-use counterfoil_core::audit::Kind as Told;
+use counterfoil_core::audit::AuditKind;
 use counterfoil_core::idempotency::claim::{Claim, Resource};
 use counterfoil_core::outbox::Payment;
-use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Status};
-use counterfoil_core::payments::operation::{Kind as Operated, Operation, Status as OperationStatus};
-use counterfoil_core::payments::provider::Step;
+use counterfoil_core::payments::charge::{Charge, ChargeStatus, FailureCode, PaymentFailure};
+use counterfoil_core::payments::operation::{Operation, OperationKind, OperationStatus};
+use counterfoil_core::payments::provider::ProviderStep;
 use counterfoil_core::types::id::{ChargeId, PayoutId};
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_core::types::time::Span;
 use counterfoil_store::{Row, RowKey, UNTOLD};
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
             Row::Operation(operation) => {
                 operations.entry(operation.charge).or_default().push(operation);
             }
-            Row::Audit(record) if record.kind == Told::Resolved => {
+            Row::Audit(record) if record.kind == AuditKind::Resolved => {
                 resolved.entry(record.subject.into()).or_default().push(record.detail.as_str());
             }
             _ => {}
@@ -56,8 +56,8 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
             let resolved = resolved.get(&charge.id).map_or(&[][..], Vec::as_slice);
             let life = Life { charge, effects, operations, resolved };
             life.check(found);
-            let payment = references.seal(Kind::Charge, charge.id.to_i64()).to_string();
-            let declined = |step: Step| evidence.declines.contains(&(payment.clone(), step.name()));
+            let payment = references.seal(ReferenceKind::Charge, charge.id.to_i64()).to_string();
+            let declined = |step: ProviderStep| evidence.declines.contains(&(payment.clone(), step.name()));
             life.check_declines(declined, found);
         }
         if let Row::Payout(payout) = row {
@@ -72,9 +72,11 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
 /// The payment a reference stands for.
 fn payment_of(payment: &str) -> Option<Payment> {
     let references = references();
-    let charge = references.open(Kind::Charge, payment).map(|id| Payment::Charge(ChargeId::from_i64(id)));
-    charge
-        .or_else(|| references.open(Kind::Payout, payment).map(|id| Payment::Payout(PayoutId::from_i64(id))))
+    let charge =
+        references.open(ReferenceKind::Charge, payment).map(|id| Payment::Charge(ChargeId::from_i64(id)));
+    charge.or_else(|| {
+        references.open(ReferenceKind::Payout, payment).map(|id| Payment::Payout(PayoutId::from_i64(id)))
+    })
 }
 
 /// A charge, what the provider did for it, and what was asked of it.
@@ -88,7 +90,7 @@ struct Life<'a> {
 
 impl<'a> Life<'a> {
     /// What it did of its own will.
-    fn own(&self, steps: &'static [Step]) -> impl Iterator<Item = &'a Effect> {
+    fn own(&self, steps: &'static [ProviderStep]) -> impl Iterator<Item = &'a Effect> {
         self.effects.iter().copied().filter(|it| !it.own_duplicate && steps.contains(&it.step))
     }
 
@@ -126,51 +128,53 @@ impl<'a> Life<'a> {
                 && effect.asset == order.amount.asset()
                 && effect.captured == at_once
         });
-        let on_it = |step: Step| {
+        let on_it = |step: ProviderStep| {
             self.effects
                 .iter()
                 .copied()
                 .find(|it| it.step == step && Some(&it.on) == charge.provider_reference.as_ref())
         };
         match charge.status {
-            Status::Succeeded | Status::RequiresCapture | Status::Voided => {
+            ChargeStatus::Succeeded | ChargeStatus::RequiresCapture | ChargeStatus::Voided => {
                 self.told_as_done(named, &mut say);
             }
-            Status::Refunded | Status::PartiallyRefunded => self.told_as_done(named, &mut say),
-            Status::Failed => {
+            ChargeStatus::Refunded | ChargeStatus::PartiallyRefunded => self.told_as_done(named, &mut say),
+            ChargeStatus::Failed => {
                 // What a split has held is given up before it is told.
                 let left = self.own(MAKING).find(|made| {
-                    let given_up = |it: &&Effect| it.step == Step::Void && it.on == made.reference;
+                    let given_up = |it: &&Effect| it.step == ProviderStep::Void && it.on == made.reference;
                     !self.effects.iter().copied().any(|it| given_up(&it))
                 });
                 if left.is_some() || self.own(CAPTURE).next().is_some() {
                     say("I7", "was charged and is told as failed".to_owned());
                 }
                 if self.own(REFUND).next().is_some()
-                    || (order.wallet.is_none() && on_it(Step::Void).is_some() && !self.was("resolution=void"))
+                    || (order.wallet.is_none()
+                        && on_it(ProviderStep::Void).is_some()
+                        && !self.was("resolution=void"))
                 {
                     say("I7", "has effects that nobody asked for".to_owned());
                 }
             }
-            Status::Processing if !self.effects.is_empty() => {
+            ChargeStatus::Processing if !self.effects.is_empty() => {
                 say("I7", "was charged and never concluded".to_owned());
             }
-            Status::Processing | Status::Parked => {}
+            ChargeStatus::Processing | ChargeStatus::Parked => {}
         }
         self.check_operations(&mut say);
     }
 
     /// What is told as declined was declined.
-    fn check_declines(&self, declined: impl Fn(Step) -> bool, found: &mut Vec<Violation>) {
-        let is_decline = |failure: &Option<Failure>| {
+    fn check_declines(&self, declined: impl Fn(ProviderStep) -> bool, found: &mut Vec<Violation>) {
+        let is_decline = |failure: &Option<PaymentFailure>| {
             failure.as_ref().is_some_and(|it| it.code == FailureCode::CardDeclined)
         };
         let mut say = |what: &str| {
             let what = format!("charge {}: {what} is told as declined and was not", self.charge.id.to_i64());
             found.push(Violation::new("effects", "I7", what));
         };
-        let steps = [Step::Charge, Step::Authorize, Step::Capture];
-        if self.charge.status == Status::Failed
+        let steps = [ProviderStep::Charge, ProviderStep::Authorize, ProviderStep::Capture];
+        if self.charge.status == ChargeStatus::Failed
             && is_decline(&self.charge.failure)
             && !steps.into_iter().any(&declined)
         {
@@ -178,9 +182,9 @@ impl<'a> Life<'a> {
         }
         for one in self.operations {
             let step = match one.kind {
-                Operated::Capture => Step::Capture,
-                Operated::Void => Step::Void,
-                Operated::Refund => Step::Refund,
+                OperationKind::Capture => ProviderStep::Capture,
+                OperationKind::Void => ProviderStep::Void,
+                OperationKind::Refund => ProviderStep::Refund,
             };
             if one.status == OperationStatus::Failed && is_decline(&one.failure) && !declined(step) {
                 say(one.kind.name());
@@ -203,12 +207,14 @@ impl<'a> Life<'a> {
         let is_voided = self.own(VOID).next().is_some();
         let whole = charge.sums.refunded == charge.sums.captured;
         let right = match charge.status {
-            Status::RequiresCapture => captured == 0 && !takes && !is_voided,
-            Status::Voided => captured == 0 && !takes && is_voided,
-            Status::Succeeded => captured > 0 && !is_voided && charge.sums.refunded == 0,
-            Status::PartiallyRefunded => captured > 0 && !is_voided && !whole && charge.sums.refunded > 0,
-            Status::Refunded => captured > 0 && !is_voided && whole,
-            Status::Processing | Status::Failed | Status::Parked => true,
+            ChargeStatus::RequiresCapture => captured == 0 && !takes && !is_voided,
+            ChargeStatus::Voided => captured == 0 && !takes && is_voided,
+            ChargeStatus::Succeeded => captured > 0 && !is_voided && charge.sums.refunded == 0,
+            ChargeStatus::PartiallyRefunded => {
+                captured > 0 && !is_voided && !whole && charge.sums.refunded > 0
+            }
+            ChargeStatus::Refunded => captured > 0 && !is_voided && whole,
+            ChargeStatus::Processing | ChargeStatus::Failed | ChargeStatus::Parked => true,
         };
         if !right {
             say("I7", format!("is not what the provider did: taken {captured}, voided: {is_voided}"));
@@ -225,18 +231,18 @@ impl<'a> Life<'a> {
                 OperationStatus::Failed | OperationStatus::Parked => {}
                 OperationStatus::Succeeded => {
                     let steps = match one.kind {
-                        Operated::Capture => CAPTURE,
-                        Operated::Void => VOID,
-                        Operated::Refund => REFUND,
+                        OperationKind::Capture => CAPTURE,
+                        OperationKind::Void => VOID,
+                        OperationKind::Refund => REFUND,
                     };
                     let its = |effect: &Effect| {
                         one.provider_reference.as_ref() == Some(&effect.reference)
-                            && (one.kind == Operated::Void
+                            && (one.kind == OperationKind::Void
                                 || effect.amount == one.amount.minor()
                                 || self.was("resolution=adopt"))
                             && effect.asset == one.amount.asset()
                     };
-                    let there = if one.kind == Operated::Refund {
+                    let there = if one.kind == OperationKind::Refund {
                         let place = refunds.iter().position(|effect| its(effect));
                         place.map(|place| refunds.remove(place)).is_some()
                     } else {
@@ -249,7 +255,7 @@ impl<'a> Life<'a> {
             }
         }
         let mut parked: Vec<i64> =
-            self.with_a_human(Operated::Refund).map(|one| one.amount.minor()).collect();
+            self.with_a_human(OperationKind::Refund).map(|one| one.amount.minor()).collect();
         for effect in refunds {
             match parked.iter().position(|amount| *amount == effect.asked) {
                 Some(place) => drop(parked.remove(place)),
@@ -257,13 +263,13 @@ impl<'a> Life<'a> {
             }
         }
         let split = self.charge.order.wallet.is_some();
-        for (kind, steps) in [(Operated::Capture, CAPTURE), (Operated::Void, VOID)] {
+        for (kind, steps) in [(OperationKind::Capture, CAPTURE), (OperationKind::Void, VOID)] {
             let asked = self
                 .operations
                 .iter()
                 .any(|one| one.kind == kind && one.status == OperationStatus::Succeeded);
             let done = self.own(steps).next().is_some();
-            let by_hand = kind == Operated::Void && self.was("resolution=void");
+            let by_hand = kind == OperationKind::Void && self.was("resolution=void");
             if done && !split && !asked && !by_hand && self.with_a_human(kind).next().is_none() {
                 say("I7", format!("had a {} that is told as not done", kind.name()));
             }
@@ -276,15 +282,15 @@ impl<'a> Life<'a> {
         }
     }
 
-    fn with_a_human(&self, kind: Operated) -> impl Iterator<Item = &&'a Operation> {
+    fn with_a_human(&self, kind: OperationKind) -> impl Iterator<Item = &&'a Operation> {
         self.operations.iter().filter(move |one| one.kind == kind && one.status == OperationStatus::Parked)
     }
 }
 
-const MAKING: &[Step] = &[Step::Charge, Step::Authorize];
-const CAPTURE: &[Step] = &[Step::Capture];
-const VOID: &[Step] = &[Step::Void];
-const REFUND: &[Step] = &[Step::Refund];
+const MAKING: &[ProviderStep] = &[ProviderStep::Charge, ProviderStep::Authorize];
+const CAPTURE: &[ProviderStep] = &[ProviderStep::Capture];
+const VOID: &[ProviderStep] = &[ProviderStep::Void];
+const REFUND: &[ProviderStep] = &[ProviderStep::Refund];
 
 /// Claims by the payment they make or move, each with the place of its commit.
 type Versions<'a> = BTreeMap<Payment, BTreeMap<i64, Vec<(usize, &'a Claim)>>>;
@@ -317,10 +323,10 @@ fn check_calls(evidence: &Evidence, found: &mut Vec<Violation>) {
         // The claim of the payment itself, or of an operation that takes this step.
         let fits = |claim: &Claim| match claim.makes {
             Resource::Charge => true,
-            Resource::Capture => sent.step == Step::Capture,
-            Resource::Void => sent.step == Step::Void,
-            Resource::Refund => sent.step == Step::Refund,
-            Resource::Payout => sent.step == Step::Payout,
+            Resource::Capture => sent.step == ProviderStep::Capture,
+            Resource::Void => sent.step == ProviderStep::Void,
+            Resource::Refund => sent.step == ProviderStep::Refund,
+            Resource::Payout => sent.step == ProviderStep::Payout,
             _ => false,
         };
         let then: Vec<&Claim> = own

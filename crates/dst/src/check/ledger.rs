@@ -3,14 +3,14 @@
 use super::{Evidence, Violation};
 use crate::client::Response;
 use crate::provider::Effect;
-use counterfoil_core::idempotency::claim::{Claim, Resource, State as ClaimState};
+use counterfoil_core::idempotency::claim::{Claim, ClaimState, Resource};
 use counterfoil_core::ledger::account::{Account, Side};
-use counterfoil_core::ledger::hold::State as HoldState;
-use counterfoil_core::ledger::transaction::{Kind, Layer, Transaction};
+use counterfoil_core::ledger::hold::HoldState;
+use counterfoil_core::ledger::transaction::{Layer, Transaction, TransactionKind};
 use counterfoil_core::outbox::{Outbox, Payment};
 use counterfoil_core::payments::charge::Charge;
-use counterfoil_core::payments::payout::{Payout, Status};
-use counterfoil_core::payments::provider::Step;
+use counterfoil_core::payments::payout::{Payout, PayoutStatus};
+use counterfoil_core::payments::provider::ProviderStep;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{AccountId, ChargeId, TenantId, TransactionId};
 use counterfoil_engine::service::BalanceView;
@@ -260,7 +260,7 @@ fn captured(evidence: &Evidence, payments: &Payments<'_>, found: &mut Vec<Violat
                     _ => String::new(),
                 };
                 let asset = charge.order.amount.asset();
-                let right = posting.kind == Kind::Charge(charge.id)
+                let right = posting.kind == TransactionKind::Charge(charge.id)
                     && (debit.side, credit.side) == (Side::Debit, Side::Credit)
                     && [debit.amount, credit.amount] == [payments.taken(charge); 2]
                     && [debit.asset, credit.asset] == [asset; 2]
@@ -309,7 +309,7 @@ fn receivable(evidence: &Evidence, payments: &Payments<'_>, fold: &Fold, found: 
     for row in evidence.each() {
         if let Row::Payout(payout) = row {
             let sum = owed.entry((payout.tenant, payout.order.amount.asset())).or_default();
-            *sum -= if payout.status == Status::Paid { payments.paid(payout) } else { 0 };
+            *sum -= if payout.status == PayoutStatus::Paid { payments.paid(payout) } else { 0 };
         }
         let Row::Charge(charge) = row else { continue };
         let sum = owed.entry((charge.tenant, charge.order.amount.asset())).or_default();
@@ -319,8 +319,11 @@ fn receivable(evidence: &Evidence, payments: &Payments<'_>, fold: &Fold, found: 
         }
         for effect in payments.on(charge).filter(|effect| !effect.own_duplicate) {
             match effect.step {
-                Step::Refund | Step::Payout => *sum -= i128::from(effect.amount),
-                Step::Charge | Step::Authorize | Step::Capture | Step::Void => {
+                ProviderStep::Refund | ProviderStep::Payout => *sum -= i128::from(effect.amount),
+                ProviderStep::Charge
+                | ProviderStep::Authorize
+                | ProviderStep::Capture
+                | ProviderStep::Void => {
                     *sum += i128::from(if effect.captured { effect.amount } else { 0 });
                 }
             }
@@ -427,9 +430,11 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
     for row in evidence.each() {
         let Row::Transaction(transaction) = row else { continue };
         let own = match transaction.kind {
-            Kind::Charge(_) | Kind::HoldLapsed(_) => true,
+            TransactionKind::Charge(_) | TransactionKind::HoldLapsed(_) => true,
             // What a payment reserves is checked with the payment.
-            Kind::Held(hold) | Kind::HoldPosted(hold) | Kind::HoldVoided(hold) => {
+            TransactionKind::Held(hold)
+            | TransactionKind::HoldPosted(hold)
+            | TransactionKind::HoldVoided(hold) => {
                 matches!(evidence.whose(&RowKey::Hold(UNTOLD, hold)), Some(Row::Hold(hold)) if hold.is_a_payments())
             }
             _ => false,

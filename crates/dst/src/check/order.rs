@@ -2,9 +2,9 @@
 
 use super::{Evidence, Violation};
 use crate::store::Applied;
-use counterfoil_core::idempotency::claim::{Claim, Resource, State};
-use counterfoil_core::payments::charge::{Charge, Status};
-use counterfoil_core::payments::operation::{Kind, Operation, Status as OperationStatus};
+use counterfoil_core::idempotency::claim::{Claim, ClaimState, Resource};
+use counterfoil_core::payments::charge::{Charge, ChargeStatus};
+use counterfoil_core::payments::operation::{Operation, OperationKind, OperationStatus};
 use counterfoil_core::types::id::{ChargeId, OperationId, SetId, SubjectId, TenantId};
 use counterfoil_store::{Row, RowKey};
 use std::collections::{BTreeMap, BTreeSet};
@@ -134,26 +134,35 @@ fn forward(before: Option<&Row>, after: Option<&Row>) -> Option<String> {
 }
 
 fn charge_moved(old: &Charge, new: &Charge) -> Option<String> {
-    let lawful: &[Status] = match old.status {
-        Status::Processing => {
-            &[Status::Processing, Status::Parked, Status::RequiresCapture, Status::Succeeded, Status::Failed]
-        }
-        Status::Parked => &[
-            Status::Processing,
-            Status::Parked,
-            Status::RequiresCapture,
-            Status::Succeeded,
-            Status::Voided,
-            Status::Failed,
+    let lawful: &[ChargeStatus] = match old.status {
+        ChargeStatus::Processing => &[
+            ChargeStatus::Processing,
+            ChargeStatus::Parked,
+            ChargeStatus::RequiresCapture,
+            ChargeStatus::Succeeded,
+            ChargeStatus::Failed,
         ],
-        Status::RequiresCapture => {
-            &[Status::RequiresCapture, Status::Succeeded, Status::Voided, Status::Parked]
+        ChargeStatus::Parked => &[
+            ChargeStatus::Processing,
+            ChargeStatus::Parked,
+            ChargeStatus::RequiresCapture,
+            ChargeStatus::Succeeded,
+            ChargeStatus::Voided,
+            ChargeStatus::Failed,
+        ],
+        ChargeStatus::RequiresCapture => &[
+            ChargeStatus::RequiresCapture,
+            ChargeStatus::Succeeded,
+            ChargeStatus::Voided,
+            ChargeStatus::Parked,
+        ],
+        ChargeStatus::Succeeded => {
+            &[ChargeStatus::Succeeded, ChargeStatus::PartiallyRefunded, ChargeStatus::Refunded]
         }
-        Status::Succeeded => &[Status::Succeeded, Status::PartiallyRefunded, Status::Refunded],
-        Status::PartiallyRefunded => &[Status::PartiallyRefunded, Status::Refunded],
-        Status::Voided => &[Status::Voided],
-        Status::Refunded => &[Status::Refunded],
-        Status::Failed => &[Status::Failed],
+        ChargeStatus::PartiallyRefunded => &[ChargeStatus::PartiallyRefunded, ChargeStatus::Refunded],
+        ChargeStatus::Voided => &[ChargeStatus::Voided],
+        ChargeStatus::Refunded => &[ChargeStatus::Refunded],
+        ChargeStatus::Failed => &[ChargeStatus::Failed],
     };
     let fixed = old.order == new.order && old.provider == new.provider;
     let taken = old.sums.captured == 0 || old.sums.captured == new.sums.captured;
@@ -178,7 +187,7 @@ fn sums(applied: &Applied, rows: &Rows<'_>) -> Vec<String> {
         let own: Vec<&Operation> =
             rows.operations.get(&id).into_iter().flat_map(|own| own.values().copied()).collect();
         let refunds = |done: bool| -> i64 {
-            let refunds = own.iter().filter(|one| one.kind == Kind::Refund);
+            let refunds = own.iter().filter(|one| one.kind == OperationKind::Refund);
             let wanted = refunds.filter(|one| match one.status {
                 OperationStatus::Succeeded => done,
                 OperationStatus::Processing | OperationStatus::Parked => !done,
@@ -188,7 +197,7 @@ fn sums(applied: &Applied, rows: &Rows<'_>) -> Vec<String> {
         };
         let open: Vec<OperationId> = own
             .iter()
-            .filter(|one| one.kind != Kind::Refund && !one.status.is_final())
+            .filter(|one| one.kind != OperationKind::Refund && !one.status.is_final())
             .map(|one| one.id)
             .collect();
         let told = charge.sums;
@@ -209,20 +218,30 @@ fn sums(applied: &Applied, rows: &Rows<'_>) -> Vec<String> {
 }
 
 fn claim_moved(old: &Claim, new: &Claim) -> Option<String> {
-    let settled = |claim: &Claim| matches!(claim.state, State::Completed(_) | State::FailedTerminal(_));
+    let settled =
+        |claim: &Claim| matches!(claim.state, ClaimState::Completed(_) | ClaimState::FailedTerminal(_));
     let anew = old.subject != new.subject;
     let lawful = match (&old.state, &new.state) {
-        (State::Completed(_) | State::FailedTerminal(_) | State::Expired { .. }, _) if anew => {
+        (ClaimState::Completed(_) | ClaimState::FailedTerminal(_) | ClaimState::Expired { .. }, _)
+            if anew =>
+        {
             new.fence > old.fence
         }
         (_, _) if anew => false,
-        (State::Completed(_) | State::FailedTerminal(_), next) => matches!(next, State::Expired { .. }),
-        (State::Expired { .. }, _) => false,
-        // Doubt leaves only with an end.
-        (State::Uncertain(_), next) => {
-            matches!(next, State::Uncertain(_) | State::Completed(_) | State::FailedTerminal(_))
+        (ClaimState::Completed(_) | ClaimState::FailedTerminal(_), next) => {
+            matches!(next, ClaimState::Expired { .. })
         }
-        (State::InFlight(_) | State::FailedRetry { .. }, next) => !matches!(next, State::Expired { .. }),
+        (ClaimState::Expired { .. }, _) => false,
+        // Doubt leaves only with an end.
+        (ClaimState::Uncertain(_), next) => {
+            matches!(
+                next,
+                ClaimState::Uncertain(_) | ClaimState::Completed(_) | ClaimState::FailedTerminal(_)
+            )
+        }
+        (ClaimState::InFlight(_) | ClaimState::FailedRetry { .. }, next) => {
+            !matches!(next, ClaimState::Expired { .. })
+        }
     };
     let holders = (old.state.lease().map(|lease| lease.holder), new.state.lease().map(|lease| lease.holder));
     let handed = matches!(holders, (Some(old), Some(new)) if old != new);
@@ -248,7 +267,7 @@ fn track(open: &mut BTreeMap<SubjectId, bool>, key: &RowKey, after: Option<&Row>
     {
         open.insert(
             claim.subject,
-            claim.state.settled().is_none() && !matches!(claim.state, State::Expired { .. }),
+            claim.state.settled().is_none() && !matches!(claim.state, ClaimState::Expired { .. }),
         );
     }
 }
@@ -282,7 +301,7 @@ fn unaudited(applied: &Applied) -> Option<String> {
         let told = match old {
             None => true,
             Some(old) => {
-                let aged = matches!(new.state, State::Expired { .. });
+                let aged = matches!(new.state, ClaimState::Expired { .. });
                 let bulk = new.makes == Resource::Bulk && new.fence > old.fence;
                 !aged && !bulk && (new.fence != old.fence || new.state.name() != old.state.name())
             }

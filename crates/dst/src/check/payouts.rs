@@ -5,9 +5,9 @@ use crate::client::request_id;
 use crate::provider::Effect;
 use crate::run::references;
 use counterfoil_core::payments::charge::FailureCode;
-use counterfoil_core::payments::payout::{Payout, Status};
-use counterfoil_core::payments::provider::Step;
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::payments::payout::{Payout, PayoutStatus};
+use counterfoil_core::payments::provider::ProviderStep;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_store::Row;
 use std::collections::BTreeMap;
@@ -27,11 +27,11 @@ pub(super) fn paid(evidence: &Evidence, payout: &Payout, effects: &[&Effect], fo
     if times > 1 {
         say("I1", &format!("was paid {times} times"));
     }
-    if effects.iter().any(|effect| effect.step != Step::Payout) {
+    if effects.iter().any(|effect| effect.step != ProviderStep::Payout) {
         say("I7", "has effects that nobody asked for");
     }
     match payout.status {
-        Status::Paid => {
+        PayoutStatus::Paid => {
             let its = |effect: &&Effect| {
                 payout.provider_reference.as_ref() == Some(&effect.reference)
                     && effect.amount == payout.order.amount.minor()
@@ -41,19 +41,19 @@ pub(super) fn paid(evidence: &Evidence, payout: &Payout, effects: &[&Effect], fo
                 say("I7", "is told as paid and the provider did no such thing");
             }
         }
-        Status::Failed => {
+        PayoutStatus::Failed => {
             if times > 0 {
                 say("I7", "was paid and is told as failed");
             }
-            let payment = references().seal(Kind::Payout, payout.id.to_i64()).to_string();
-            let declined = evidence.declines.contains(&(payment, Step::Payout.name()));
+            let payment = references().seal(ReferenceKind::Payout, payout.id.to_i64()).to_string();
+            let declined = evidence.declines.contains(&(payment, ProviderStep::Payout.name()));
             let told = payout.failure.as_ref().is_some_and(|it| it.code == FailureCode::PayoutFailed);
             if told && !declined {
                 say("I7", "is told as refused by the bank and was not");
             }
         }
-        Status::Processing => say("I9", "never ended"),
-        Status::Parked => {}
+        PayoutStatus::Processing => say("I9", "never ended"),
+        PayoutStatus::Parked => {}
     }
 }
 

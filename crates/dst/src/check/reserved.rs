@@ -3,12 +3,12 @@
 
 use super::{Evidence, Violation};
 use crate::store::START;
-use counterfoil_core::ledger::hold::{Hold, State};
+use counterfoil_core::ledger::hold::{Hold, HoldState};
 use counterfoil_core::outbox::{Flow, Outbox, Payment};
-use counterfoil_core::payments::charge::{Charge, Status};
-use counterfoil_core::payments::operation::{Operation, Status as OperationStatus};
-use counterfoil_core::payments::payout::{Payout, Status as PayoutStatus};
-use counterfoil_core::payments::provider::Step;
+use counterfoil_core::payments::charge::{Charge, ChargeStatus};
+use counterfoil_core::payments::operation::{Operation, OperationStatus};
+use counterfoil_core::payments::payout::{Payout, PayoutStatus};
+use counterfoil_core::payments::provider::ProviderStep;
 use counterfoil_core::types::id::{HoldId, SubjectId};
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::{Row, RowKey, UNTOLD};
@@ -30,7 +30,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
         for row in applied.rows() {
             match row {
                 Row::Outbox(outbox) => drop(works.insert(outbox.id, outbox)),
-                Row::Hold(hold) if matches!(hold.state, State::Voided { .. }) => {
+                Row::Hold(hold) if matches!(hold.state, HoldState::Voided { .. }) => {
                     freed.entry(hold.id).or_insert(applied.committed.receipt.at);
                 }
                 _ => {}
@@ -70,7 +70,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
             Row::Hold(hold) if hold.is_a_payments() && !owned.contains(&hold.id) => {
                 say("I8", format!("the reservation {} is no payment's", hold.id.to_i64()));
             }
-            Row::Charge(charge) if charge.status == Status::Parked => {
+            Row::Charge(charge) if charge.status == ChargeStatus::Parked => {
                 let id = charge.working.map_or_else(|| charge.id.into(), SubjectId::from);
                 in_sight(evidence, id, &mut say);
             }
@@ -103,7 +103,7 @@ fn stands_parked(evidence: &Evidence, outbox: &Outbox) -> bool {
     };
     match evidence.whose(&RowKey::Operation(UNTOLD, outbox.id.into())).or_else(|| evidence.whose(&payment)) {
         Some(Row::Operation(operation)) => operation.status == OperationStatus::Parked,
-        Some(Row::Charge(charge)) => charge.status == Status::Parked,
+        Some(Row::Charge(charge)) => charge.status == ChargeStatus::Parked,
         Some(Row::Payout(payout)) => payout.status == PayoutStatus::Parked,
         _ => false,
     }
@@ -145,10 +145,10 @@ fn against(evidence: &Evidence, work: &Outbox, hold: &Hold, freed: &BTreeMap<Hol
 /// How a reservation stands, if it should stand otherwise.
 fn stands(hold: &Hold, wanted: Wanted) -> Option<String> {
     let stands = match hold.state {
-        State::Pending => Wanted::Open,
-        State::Posted { amount, .. } if amount == hold.amount => Wanted::Posted,
-        State::Voided { .. } => Wanted::Freed,
-        State::Posted { .. } | State::Lapsed { .. } => {
+        HoldState::Pending => Wanted::Open,
+        HoldState::Posted { amount, .. } if amount == hold.amount => Wanted::Posted,
+        HoldState::Voided { .. } => Wanted::Freed,
+        HoldState::Posted { .. } | HoldState::Lapsed { .. } => {
             return Some("the reservation ended as no payment ends it".to_owned());
         }
     };
@@ -174,7 +174,7 @@ fn wanted(charge: &Charge, refund: Option<&Operation>) -> Wanted {
         Some(OperationStatus::Succeeded) => Wanted::Posted,
         Some(OperationStatus::Failed) => Wanted::Freed,
         None if charge.status.is_captured() => Wanted::Posted,
-        None if charge.status == Status::Failed => Wanted::Freed,
+        None if charge.status == ChargeStatus::Failed => Wanted::Freed,
         Some(OperationStatus::Processing | OperationStatus::Parked) | None => Wanted::Open,
     }
 }
@@ -182,7 +182,7 @@ fn wanted(charge: &Charge, refund: Option<&Operation>) -> Wanted {
 /// A wallet that is free while the card is still held pays for nothing.
 fn too_soon(evidence: &Evidence, charge: &Charge, freed: Option<&Time>) -> Option<String> {
     let on = charge.provider_reference.as_ref()?;
-    let void = evidence.effects.iter().find(|it| it.step == Step::Void && it.on == *on)?;
+    let void = evidence.effects.iter().find(|it| it.step == ProviderStep::Void && it.on == *on)?;
     let at = START.plus(Span::from_ms(void.at));
     freed.filter(|freed| **freed < at).map(|_| "the wallet was free before the card was".to_owned())
 }

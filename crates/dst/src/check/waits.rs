@@ -2,7 +2,7 @@
 //! outage does not come back as a crowd.
 
 use super::{Evidence, Violation};
-use counterfoil_core::audit::{Kind, Record};
+use counterfoil_core::audit::{AuditKind, AuditRecord};
 use counterfoil_core::payments::provider::Cause;
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_store::Row;
@@ -17,14 +17,14 @@ const UNKNOWN: [Cause; 5] =
 
 /// Checks waits.
 pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
-    let records: BTreeMap<Ulid, &Record> = evidence
+    let records: BTreeMap<Ulid, &AuditRecord> = evidence
         .each()
         .filter_map(|row| if let Row::Audit(record) = row { Some((record.id, record)) } else { None })
         .collect();
     let (mut waits, mut count) = (BTreeSet::new(), 0_usize);
-    for answered in records.values().filter(|it| it.kind == Kind::ProviderAnswered && is_unknown(it)) {
+    for answered in records.values().filter(|it| it.kind == AuditKind::ProviderAnswered && is_unknown(it)) {
         // What follows from an answer is its sibling.
-        let follows = records.get(&answered.id.after(1)).filter(|it| it.kind == Kind::Pending);
+        let follows = records.get(&answered.id.after(1)).filter(|it| it.kind == AuditKind::Pending);
         let Some(wait) = follows else { continue };
         waits.insert(wait.detail.as_str());
         count = count.saturating_add(1);
@@ -35,7 +35,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     }
 }
 
-fn is_unknown(record: &Record) -> bool {
+fn is_unknown(record: &AuditRecord) -> bool {
     let outcome = record.detail.split_whitespace().find_map(|word| word.strip_prefix("outcome="));
     outcome.is_some_and(|outcome| UNKNOWN.iter().any(|cause| cause.name() == outcome))
 }

@@ -9,14 +9,15 @@ use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::key::IdempotencyKey;
 use counterfoil_core::idempotency::request::Request;
-use counterfoil_core::ledger::account::{Code, Guard, Side};
+use counterfoil_core::ledger::account::{AccountCode, Guard, Side};
 use counterfoil_core::ledger::convert::{Rate, Rounding};
 use counterfoil_core::payments::charge::Wallet;
-use counterfoil_core::payments::charge::create::{CreateCharge, Wanted};
+use counterfoil_core::payments::charge::create::{CreateCharge, NewCharge};
 use counterfoil_core::payments::ledger::{
-    Act, Convert, End, HoldTerms, Item, Metadata, Named, Open, Post, PostLeg, Transfer,
+    AccountSelector, Convert, End, HoldTerms, Item, LedgerCommand, Metadata, Open, Post, PostLeg,
+    TransferOrder,
 };
-use counterfoil_core::payments::operation::Kind;
+use counterfoil_core::payments::operation::OperationKind;
 use counterfoil_core::payments::operation::launch::Operate;
 use counterfoil_core::payments::payout;
 use counterfoil_core::payments::payout::create::CreatePayout;
@@ -40,7 +41,7 @@ pub enum Asked {
     /// A payout.
     Payout(Box<CreatePayout>),
     /// An act.
-    Keep(Request, Box<Act>),
+    Keep(Request, Box<LedgerCommand>),
     /// Many transactions.
     Bulk(Request, Vec<Item>),
 }
@@ -112,18 +113,18 @@ pub const PAYOUTS_ALIKE: u64 = 24;
 pub const OPERATIONS: u64 = 16;
 
 /// What an operation's key stands for, and how much of it is asked for; nothing means all there is.
-pub fn operation(key: u64, body: u64) -> (Kind, Option<i64>) {
+pub fn operation(key: u64, body: u64) -> (OperationKind, Option<i64>) {
     let key = key % OPERATIONS;
     let amount = |base: u64| i64::try_from(base + key + body * 13).ok();
     match key % 8 {
-        0 => (Kind::Capture, if body == 0 { None } else { amount(90_000) }),
-        1 => (Kind::Capture, amount(60_000)),
-        2 => (Kind::Void, None),
-        3 => (Kind::Refund, if body == 0 { None } else { amount(40_000) }),
-        4 => (Kind::Refund, amount(30_000)),
-        5 => (Kind::Refund, amount(45_000)),
-        6 => (Kind::Refund, amount(70_000)),
-        _ => (Kind::Refund, amount(1_000)),
+        0 => (OperationKind::Capture, if body == 0 { None } else { amount(90_000) }),
+        1 => (OperationKind::Capture, amount(60_000)),
+        2 => (OperationKind::Void, None),
+        3 => (OperationKind::Refund, if body == 0 { None } else { amount(40_000) }),
+        4 => (OperationKind::Refund, amount(30_000)),
+        5 => (OperationKind::Refund, amount(45_000)),
+        6 => (OperationKind::Refund, amount(70_000)),
+        _ => (OperationKind::Refund, amount(1_000)),
     }
 }
 
@@ -171,14 +172,14 @@ pub fn opening(number: u64, id: Ulid) -> Option<Asked> {
     let place = usize::try_from(number).ok()?;
     if let Some((code, asset, floor, cap, shards)) = ACCOUNTS.get(place).copied() {
         let open = Open {
-            code: Code::parse(code).ok()?,
+            code: AccountCode::parse(code).ok()?,
             asset: Asset::currency(asset).ok()?,
             normal: Side::Credit,
             guard: Guard { floor, cap },
             shards,
             metadata: Metadata::new(),
         };
-        return Some(Asked::Keep(request, Box::new(Act::Open(open))));
+        return Some(Asked::Keep(request, Box::new(LedgerCommand::Open(open))));
     }
     let (from, to, amount, asset) = match place.checked_sub(ACCOUNTS.len())? {
         0 => ("world", "alice", 2_000, "USD"),
@@ -187,7 +188,7 @@ pub fn opening(number: u64, id: Ulid) -> Option<Asked> {
         _ => return None,
     };
     let transfer = transfer(from, to, amount, asset, None, "open")?;
-    Some(Asked::Keep(request, Box::new(Act::Transfer(transfer))))
+    Some(Asked::Keep(request, Box::new(LedgerCommand::Transfer(transfer))))
 }
 
 fn transfer(
@@ -197,8 +198,8 @@ fn transfer(
     asset: &str,
     hold: Option<Time>,
     tag: &str,
-) -> Option<Transfer> {
-    Some(Transfer {
+) -> Option<TransferOrder> {
+    Some(TransferOrder {
         from: named(from)?,
         to: named(to)?,
         amount,
@@ -208,8 +209,8 @@ fn transfer(
     })
 }
 
-fn named(code: &str) -> Option<Named> {
-    Code::parse(code).ok().map(Named::Code)
+fn named(code: &str) -> Option<AccountSelector> {
+    AccountCode::parse(code).ok().map(AccountSelector::Code)
 }
 
 fn tagged(tag: &str) -> Metadata {
@@ -234,7 +235,7 @@ impl Ask {
                     Some(amount) => Some(Wallet { account: *learnt.accounts.get("alice")?, amount }),
                     None => None,
                 };
-                let wanted = Wanted {
+                let wanted = NewCharge {
                     amount: Money::new(charge_amount(tenant, key, body), charge_asset(key)?).ok()?,
                     payment_method: Masked::new(method(key, body).to_owned()),
                     capture: wallet.is_some() || captures(key),
@@ -263,7 +264,7 @@ impl Ask {
                     3 | 6 => MOODY,
                     _ => VISA,
                 };
-                let wanted = payout::create::Wanted {
+                let wanted = payout::create::NewPayout {
                     amount: Money::new(payout_amount(tenant, key, body), asset).ok()?,
                     account,
                     peer: None,
@@ -292,13 +293,13 @@ fn keep(key: u64, body: u64, learnt: &Learnt, id: Ulid) -> Option<Asked> {
     let act = match key % 12 {
         2 => {
             let deadline = START.plus(Span::from_ms(chance.between(5_000, 200_000)));
-            Act::Transfer(transfer(from, to, amount, "USD", Some(deadline), &tag)?)
+            LedgerCommand::Transfer(transfer(from, to, amount, "USD", Some(deadline), &tag)?)
         }
         3 => {
             let amount = chance.percent(30).then_some(1);
-            Act::End { hold: *learnt.holds.get(&key.checked_sub(1)?)?, how: End::Post { amount } }
+            LedgerCommand::End { hold: *learnt.holds.get(&key.checked_sub(1)?)?, how: End::Post { amount } }
         }
-        4 => Act::End { hold: *learnt.holds.get(&key.checked_sub(2)?)?, how: End::Void },
+        4 => LedgerCommand::End { hold: *learnt.holds.get(&key.checked_sub(2)?)?, how: End::Void },
         5 => {
             let leg = |code: &str, side, amount| -> Option<PostLeg> {
                 Some(PostLeg { account: named(code)?, side, amount, asset: Asset::currency("USD").ok()? })
@@ -308,10 +309,10 @@ fn keep(key: u64, body: u64, learnt: &Learnt, id: Ulid) -> Option<Asked> {
                 leg("alice", Side::Credit, amount)?,
                 leg("grace", Side::Credit, 5)?,
             ];
-            Act::Post(Post { entries, metadata: tagged(&tag) })
+            LedgerCommand::Post(Post { entries, metadata: tagged(&tag) })
         }
-        1 | 6 => Act::Reverse { transaction: *learnt.transactions.get(&key.checked_sub(1)?)? },
-        7 => Act::Convert(Convert {
+        1 | 6 => LedgerCommand::Reverse { transaction: *learnt.transactions.get(&key.checked_sub(1)?)? },
+        7 => LedgerCommand::Convert(Convert {
             from: named("alice")?,
             to: named("frank")?,
             amount,
@@ -329,17 +330,20 @@ fn keep(key: u64, body: u64, learnt: &Learnt, id: Ulid) -> Option<Asked> {
             };
             return Some(Asked::Bulk(request, (0..count).map(item).collect::<Option<_>>()?));
         }
-        9 => Act::Open(Open {
-            code: Code::parse("shared").ok()?,
+        9 => LedgerCommand::Open(Open {
+            code: AccountCode::parse("shared").ok()?,
             asset: Asset::currency("USD").ok()?,
             normal: Side::Credit,
             guard: Guard { floor: Some(0), cap: None },
             shards: 1,
             metadata: Metadata::new(),
         }),
-        10 => Act::Reshard { account: named("carol")?, shards: u16::try_from(chance.between(1, 8)).ok()? },
-        11 => Act::Reverse { transaction: *learnt.transactions.get(&key.checked_sub(11)?)? },
-        _ => Act::Transfer(transfer(from, to, amount, "USD", None, &tag)?),
+        10 => LedgerCommand::Reshard {
+            account: named("carol")?,
+            shards: u16::try_from(chance.between(1, 8)).ok()?,
+        },
+        11 => LedgerCommand::Reverse { transaction: *learnt.transactions.get(&key.checked_sub(11)?)? },
+        _ => LedgerCommand::Transfer(transfer(from, to, amount, "USD", None, &tag)?),
     };
     Some(Asked::Keep(request, Box::new(act)))
 }

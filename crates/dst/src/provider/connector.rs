@@ -7,10 +7,12 @@ use crate::executor::{Executor, Group, OUTSIDE, lock};
 use crate::faults::{Fault, Faults, Site};
 use crate::store::Machine;
 use counterfoil_core::outbox::ProviderBinding;
-use counterfoil_core::payments::provider::{Approval, Cause, Decline, Found, Outcome, Rules, Step};
+use counterfoil_core::payments::provider::{
+    Approval, Cause, Decline, LookupResult, ProviderOutcome, ProviderStep, Rules,
+};
 use counterfoil_core::types::money::Money;
 use counterfoil_core::types::time::Span;
-use counterfoil_gateway::{Call, Gateway, Lookup, Profile};
+use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup, ProviderProfile};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
@@ -60,10 +62,10 @@ impl Connector {
     /// The request arrives, is worked on, and the answer goes back.
     async fn deliver(
         self,
-        call: Call,
+        call: ProviderCall,
         fault: Option<Fault>,
         mut chance: Chance,
-        answer: oneshot::Sender<Outcome>,
+        answer: oneshot::Sender<ProviderOutcome>,
     ) {
         let late = lock(&self.provider).profile().rules.late_delivery.ms().saturating_sub(1_000);
         let there = match fault {
@@ -78,7 +80,7 @@ impl Connector {
             self.executor.sleep(chance.between(0, self.latency.saturating_mul(4).min(900))).await;
             lock(&self.provider).execute(&call, fault, self.executor.now(), &mut chance)
         };
-        self.executor.note(&[3, u64::from(matches!(outcome, Outcome::Approved(_)))]);
+        self.executor.note(&[3, u64::from(matches!(outcome, ProviderOutcome::Approved(_)))]);
         let back = match fault {
             Some(Fault::CallSlow) => chance.between(1_000, TIMEOUT.saturating_sub(2_000)),
             _ => chance.between(0, self.latency),
@@ -87,7 +89,7 @@ impl Connector {
         let _ = answer.send(outcome);
     }
 
-    async fn exchange(&self, call: Call) -> Outcome {
+    async fn exchange(&self, call: ProviderCall) -> ProviderOutcome {
         let (fault, mut chance) = lock(&self.faults).at(Site::Call);
         let begun = self.executor.now();
         let commits = lock(&self.machine).shelf.history().len();
@@ -110,7 +112,7 @@ impl Connector {
         let away = lock(&self.provider).down_until > self.executor.now();
         if overslept || away || fault == Some(Fault::NotSent) {
             self.executor.sleep(chance.between(0, self.latency)).await;
-            return Outcome::NotSent;
+            return ProviderOutcome::NotSent;
         }
         let (sender, mut answer) = oneshot::channel();
         if !matches!(fault, Some(Fault::CutBefore | Fault::HangBefore)) {
@@ -125,37 +127,42 @@ impl Connector {
         let mut patience = std::pin::pin!(patience);
         tokio::select! {
             biased;
-            outcome = &mut answer, if cut.is_none() && !silent => outcome.unwrap_or(Outcome::Unknown(Cause::Cut)),
-            () = &mut patience => Outcome::Unknown(if cut.is_some() { Cause::Cut } else { Cause::Timeout }),
+            outcome = &mut answer, if cut.is_none() && !silent => outcome.unwrap_or(ProviderOutcome::Unknown(Cause::Cut)),
+            () = &mut patience => ProviderOutcome::Unknown(if cut.is_some() { Cause::Cut } else { Cause::Timeout }),
         }
     }
 
     /// What a broken connector makes of a call.
-    fn twisted(&self, mut call: Call, chance: &mut Chance) -> Call {
+    fn twisted(&self, mut call: ProviderCall, chance: &mut Chance) -> ProviderCall {
         match self.bug {
             Some(Bug::KeyFresh) => call.key = format!("{}{}", call.key, chance.word()),
             Some(Bug::KeyConstant) => call.key = "cf".into(),
-            Some(Bug::CaptureKeyFresh) if call.step == Step::Capture => {
+            Some(Bug::CaptureKeyFresh) if call.step == ProviderStep::Capture => {
                 call.key = format!("{}{}", call.key, chance.word());
             }
-            Some(Bug::RefundKeyFresh) if call.step == Step::Refund => {
+            Some(Bug::RefundKeyFresh) if call.step == ProviderStep::Refund => {
                 call.key = format!("{}{}", call.key, chance.word());
             }
-            Some(Bug::PayoutKeyFresh) if call.step == Step::Payout => {
+            Some(Bug::PayoutKeyFresh) if call.step == ProviderStep::Payout => {
                 call.key = format!("{}{}", call.key, chance.word());
             }
-            Some(Bug::RefundKeyShared) if call.step == Step::Refund => {
+            Some(Bug::RefundKeyShared) if call.step == ProviderStep::Refund => {
                 call.key = format!("re{}", call.payment);
             }
             Some(Bug::VoidUnderChargeKey) => match call.step {
-                Step::Authorize => drop(lock(&self.holds).insert(call.payment.clone(), call.key.clone())),
-                Step::Void => {
+                ProviderStep::Authorize => {
+                    drop(lock(&self.holds).insert(call.payment.clone(), call.key.clone()))
+                }
+                ProviderStep::Void => {
                     let key = lock(&self.holds).get(&call.payment).cloned();
                     call.key = key.unwrap_or(call.key);
                 }
-                Step::Charge | Step::Capture | Step::Refund | Step::Payout => {}
+                ProviderStep::Charge
+                | ProviderStep::Capture
+                | ProviderStep::Refund
+                | ProviderStep::Payout => {}
             },
-            Some(Bug::CaptureInFull) if call.step == Step::Capture => {
+            Some(Bug::CaptureInFull) if call.step == ProviderStep::Capture => {
                 let held = lock(&self.provider).held(call.reference.as_ref());
                 let whole = held.and_then(|held| Money::new(held, call.amount.asset()).ok());
                 call.amount = whole.unwrap_or(call.amount);
@@ -167,47 +174,67 @@ impl Connector {
     }
 
     /// What a broken connector makes of an answer.
-    fn misread(&self, outcome: Outcome, call: &Call) -> Outcome {
+    fn misread(&self, outcome: ProviderOutcome, call: &ProviderCall) -> ProviderOutcome {
         let approval = || believed(call);
         let decline = || {
-            Outcome::Declined(Decline { code: "card_declined".into(), decline_code: None, reference: None })
+            ProviderOutcome::Declined(Decline {
+                code: "card_declined".into(),
+                decline_code: None,
+                reference: None,
+            })
         };
         match (self.bug, outcome) {
-            (Some(Bug::TimeoutIsNotSent), Outcome::Unknown(Cause::Timeout))
-            | (Some(Bug::CutIsNotSent), Outcome::Unknown(Cause::Cut)) => Outcome::NotSent,
-            (Some(Bug::ErrorIsDecline), Outcome::Unknown(Cause::ServerError)) => decline(),
-            (Some(Bug::ErrorIsApproval), Outcome::Unknown(Cause::ServerError))
-            | (Some(Bug::UnreadableIsApproval), Outcome::Unknown(Cause::Unreadable)) => approval(),
-            (Some(Bug::TimeoutIsRejected), Outcome::Unknown(Cause::Timeout)) => {
-                super::rejected(counterfoil_core::payments::provider::Fault::Request)
+            (Some(Bug::TimeoutIsNotSent), ProviderOutcome::Unknown(Cause::Timeout))
+            | (Some(Bug::CutIsNotSent), ProviderOutcome::Unknown(Cause::Cut)) => ProviderOutcome::NotSent,
+            (Some(Bug::ErrorIsDecline), ProviderOutcome::Unknown(Cause::ServerError)) => decline(),
+            (Some(Bug::ErrorIsApproval), ProviderOutcome::Unknown(Cause::ServerError))
+            | (Some(Bug::UnreadableIsApproval), ProviderOutcome::Unknown(Cause::Unreadable)) => approval(),
+            (Some(Bug::TimeoutIsRejected), ProviderOutcome::Unknown(Cause::Timeout)) => {
+                super::rejected(counterfoil_core::payments::provider::ProviderFault::Request)
             }
-            (Some(Bug::AmountEchoed), Outcome::Approved(said)) => Outcome::Approved(Approval {
-                amount_minor: call.amount.minor(),
-                asset: Some(call.amount.asset()),
-                payment: Some(call.payment.clone()),
-                ..said
-            }),
-            (Some(Bug::CaptureInFull), Outcome::Approved(said)) => {
-                Outcome::Approved(Approval { amount_minor: call.amount.minor(), ..said })
+            (Some(Bug::AmountEchoed), ProviderOutcome::Approved(said)) => {
+                ProviderOutcome::Approved(Approval {
+                    amount_minor: call.amount.minor(),
+                    asset: Some(call.amount.asset()),
+                    payment: Some(call.payment.clone()),
+                    ..said
+                })
             }
-            (Some(Bug::VoidUnknownIsDone), Outcome::Unknown(_)) if call.step == Step::Void => approval(),
-            (Some(Bug::CaptureUnknownIsFailure), Outcome::Unknown(_)) if call.step == Step::Capture => {
-                super::rejected(counterfoil_core::payments::provider::Fault::Request)
+            (Some(Bug::CaptureInFull), ProviderOutcome::Approved(said)) => {
+                ProviderOutcome::Approved(Approval { amount_minor: call.amount.minor(), ..said })
             }
-            (Some(Bug::RefundUnknownIsFailure), Outcome::Unknown(_)) if call.step == Step::Refund => {
-                super::rejected(counterfoil_core::payments::provider::Fault::Request)
+            (Some(Bug::VoidUnknownIsDone), ProviderOutcome::Unknown(_))
+                if call.step == ProviderStep::Void =>
+            {
+                approval()
             }
-            (Some(Bug::PayoutUnknownIsFailure), Outcome::Unknown(_)) if call.step == Step::Payout => {
-                super::rejected(counterfoil_core::payments::provider::Fault::Request)
+            (Some(Bug::CaptureUnknownIsFailure), ProviderOutcome::Unknown(_))
+                if call.step == ProviderStep::Capture =>
+            {
+                super::rejected(counterfoil_core::payments::provider::ProviderFault::Request)
             }
-            (Some(Bug::PayoutUnknownIsDone), Outcome::Unknown(_)) if call.step == Step::Payout => approval(),
-            (Some(Bug::PayoutLateIsDeclined), Outcome::Unknown(Cause::Timeout))
-                if call.step == Step::Payout =>
+            (Some(Bug::RefundUnknownIsFailure), ProviderOutcome::Unknown(_))
+                if call.step == ProviderStep::Refund =>
+            {
+                super::rejected(counterfoil_core::payments::provider::ProviderFault::Request)
+            }
+            (Some(Bug::PayoutUnknownIsFailure), ProviderOutcome::Unknown(_))
+                if call.step == ProviderStep::Payout =>
+            {
+                super::rejected(counterfoil_core::payments::provider::ProviderFault::Request)
+            }
+            (Some(Bug::PayoutUnknownIsDone), ProviderOutcome::Unknown(_))
+                if call.step == ProviderStep::Payout =>
+            {
+                approval()
+            }
+            (Some(Bug::PayoutLateIsDeclined), ProviderOutcome::Unknown(Cause::Timeout))
+                if call.step == ProviderStep::Payout =>
             {
                 decline()
             }
-            (Some(Bug::CaptureEchoed), Outcome::Approved(said)) => {
-                Outcome::Approved(Approval { stands: call.step.leads_to(), ..said })
+            (Some(Bug::CaptureEchoed), ProviderOutcome::Approved(said)) => {
+                ProviderOutcome::Approved(Approval { stands: call.step.leads_to(), ..said })
             }
             (_, outcome) => outcome,
         }
@@ -222,7 +249,7 @@ impl Gateway for Connector {
 
     fn rules(&self, binding: &ProviderBinding) -> Rules {
         let own = lock(&self.provider).profile();
-        let rules = Profile::named(&binding.profile).map_or(own.rules, |profile| profile.rules);
+        let rules = ProviderProfile::named(&binding.profile).map_or(own.rules, |profile| profile.rules);
         match self.bug {
             Some(Bug::LagIgnored) => Rules { query_lag: Span::ZERO, ..rules },
             Some(Bug::LateIgnored) => Rules { late_delivery: Span::ZERO, ..rules },
@@ -234,13 +261,13 @@ impl Gateway for Connector {
         }
     }
 
-    async fn call(&self, call: Call) -> Outcome {
+    async fn call(&self, call: ProviderCall) -> ProviderOutcome {
         let (seed, count) = (self.executor.now(), self.executor.polls());
         let asked = call.clone();
         let call = self.twisted(call, &mut Chance::at(&[seed, count]));
         match self.bug {
-            Some(Bug::VoidBelieved) if call.step == Step::Void => return believed(&call),
-            Some(Bug::VoidLater) if call.step == Step::Void => {
+            Some(Bug::VoidBelieved) if call.step == ProviderStep::Void => return believed(&call),
+            Some(Bug::VoidLater) if call.step == ProviderStep::Void => {
                 let (later, answer) = (self.clone(), believed(&call));
                 self.executor.spawn(OUTSIDE, async move {
                     later.executor.sleep(20_000).await;
@@ -251,7 +278,7 @@ impl Gateway for Connector {
             _ => {}
         }
         if self.bug == Some(Bug::CallHedged) {
-            let second = Call { key: format!("{}2", call.key), ..call.clone() };
+            let second = ProviderCall { key: format!("{}2", call.key), ..call.clone() };
             tokio::select! {
                 biased;
                 outcome = self.exchange(call.clone()) => return outcome,
@@ -265,7 +292,7 @@ impl Gateway for Connector {
         outcome
     }
 
-    async fn lookup(&self, lookup: Lookup) -> Found {
+    async fn lookup(&self, lookup: ProviderLookup) -> LookupResult {
         let (fault, mut chance) = lock(&self.faults).at(Site::Lookup);
         self.executor.sleep(chance.between(0, self.latency)).await;
         let away = lock(&self.provider).down_until > self.executor.now();
@@ -280,14 +307,14 @@ impl Gateway for Connector {
         };
         if let Some(cause) = unclear {
             return if self.bug == Some(Bug::UnclearIsNothing) {
-                Found::Nothing
+                LookupResult::Nothing
             } else {
-                Found::Unclear(cause)
+                LookupResult::Unclear(cause)
             };
         }
         let stale = fault == Some(Fault::LookupStale);
         let found = lock(&self.provider).find(&lookup, self.executor.now(), stale);
-        if matches!(found, Found::Payment(Outcome::Declined(_))) {
+        if matches!(found, LookupResult::Payment(ProviderOutcome::Declined(_))) {
             lock(&self.provider).declines.insert((lookup.payment.clone(), lookup.step.name()));
         }
         let back = match fault {
@@ -296,8 +323,8 @@ impl Gateway for Connector {
         };
         self.executor.sleep(back).await;
         match (self.bug, found) {
-            (Some(Bug::HeldIsDeclined), Found::Nothing) if lookup.step == Step::Capture => {
-                Found::Payment(super::declined(None))
+            (Some(Bug::HeldIsDeclined), LookupResult::Nothing) if lookup.step == ProviderStep::Capture => {
+                LookupResult::Payment(super::declined(None))
             }
             (_, found) => found,
         }
@@ -305,9 +332,10 @@ impl Gateway for Connector {
 }
 
 /// What a connector says that believes in what it asked for.
-fn believed(call: &Call) -> Outcome {
-    let known = call.reference.clone().filter(|_| matches!(call.step, Step::Capture | Step::Void));
-    Outcome::Approved(Approval {
+fn believed(call: &ProviderCall) -> ProviderOutcome {
+    let known =
+        call.reference.clone().filter(|_| matches!(call.step, ProviderStep::Capture | ProviderStep::Void));
+    ProviderOutcome::Approved(Approval {
         reference: known.unwrap_or_else(|| "pi_believed".into()),
         stands: call.step.leads_to(),
         amount_minor: call.amount.minor(),

@@ -4,30 +4,34 @@ use super::intent::Intent;
 use super::{Answered, DECLINED, Effect, LAPSING, MOODY, Provider, declined, rejected};
 use crate::chance::Chance;
 use crate::faults::Fault;
-use counterfoil_core::payments::provider::{Approval, Cause, Fault as Blame, Outcome, Stands, Step};
+use counterfoil_core::payments::provider::{
+    Approval, Cause, ProviderFault, ProviderOutcome, ProviderStep, Stands,
+};
 use counterfoil_core::types::asset::Asset;
-use counterfoil_gateway::Call;
+use counterfoil_gateway::ProviderCall;
 
 impl Provider {
     /// The work is done, and this is the answer.
     pub(super) fn execute(
         &mut self,
-        call: &Call,
+        call: &ProviderCall,
         fault: Option<Fault>,
         now: u64,
         chance: &mut Chance,
-    ) -> Outcome {
+    ) -> ProviderOutcome {
         let truth = self.decide(call, fault, now, chance);
         let told = match (truth, fault) {
-            (Outcome::Approved(truth), Some(Fault::WrongPayment)) => {
-                Outcome::Approved(Approval { payment: Some("ch_somebody_else".into()), ..truth })
+            (ProviderOutcome::Approved(truth), Some(Fault::WrongPayment)) => {
+                ProviderOutcome::Approved(Approval { payment: Some("ch_somebody_else".into()), ..truth })
             }
             (truth, _) => truth,
         };
         let (outcome, answer) = match fault {
-            Some(Fault::ErrorAfter) => (Outcome::Unknown(Cause::ServerError), Answered::Failed(Some(told))),
-            Some(Fault::Unreadable) if matches!(told, Outcome::Approved(_)) => {
-                (Outcome::Unknown(Cause::Unreadable), Answered::Said(told))
+            Some(Fault::ErrorAfter) => {
+                (ProviderOutcome::Unknown(Cause::ServerError), Answered::Failed(Some(told)))
+            }
+            Some(Fault::Unreadable) if matches!(told, ProviderOutcome::Approved(_)) => {
+                (ProviderOutcome::Unknown(Cause::Unreadable), Answered::Said(told))
             }
             _ => (told.clone(), Answered::Said(told)),
         };
@@ -39,50 +43,60 @@ impl Provider {
     }
 
     /// Says yes or no, and does it.
-    fn decide(&mut self, call: &Call, fault: Option<Fault>, now: u64, chance: &mut Chance) -> Outcome {
+    fn decide(
+        &mut self,
+        call: &ProviderCall,
+        fault: Option<Fault>,
+        now: u64,
+        chance: &mut Chance,
+    ) -> ProviderOutcome {
         let method = call.instrument.as_ref().map_or("", |token| token.reveal().as_str());
         let approves = match (call.step, method) {
-            (Step::Charge | Step::Authorize | Step::Payout, DECLINED) | (Step::Capture, LAPSING) => false,
-            (Step::Charge | Step::Authorize | Step::Capture | Step::Payout, MOODY) => chance.percent(50),
+            (ProviderStep::Charge | ProviderStep::Authorize | ProviderStep::Payout, DECLINED)
+            | (ProviderStep::Capture, LAPSING) => false,
+            (
+                ProviderStep::Charge | ProviderStep::Authorize | ProviderStep::Capture | ProviderStep::Payout,
+                MOODY,
+            ) => chance.percent(50),
             _ => true,
         };
         if !approves {
             self.declines.insert((call.payment.clone(), call.step.name()));
         }
         match call.step {
-            Step::Charge | Step::Authorize if !approves => {
+            ProviderStep::Charge | ProviderStep::Authorize if !approves => {
                 self.declined.insert(call.payment.clone(), now);
                 declined(Some("insufficient_funds"))
             }
-            Step::Charge | Step::Authorize => {
+            ProviderStep::Charge | ProviderStep::Authorize => {
                 let approval = self.make(call, fault, now, false);
                 if fault == Some(Fault::Duplicate) {
                     self.make(call, fault, now, true);
                 }
-                Outcome::Approved(approval)
+                ProviderOutcome::Approved(approval)
             }
-            Step::Capture if !approves => declined(Some("authorization_lapsed")),
-            Step::Payout if !approves => declined(Some("account_closed")),
-            Step::Payout => {
+            ProviderStep::Capture if !approves => declined(Some("authorization_lapsed")),
+            ProviderStep::Payout if !approves => declined(Some("account_closed")),
+            ProviderStep::Payout => {
                 let approval = self.pay_out(call, fault, now, false);
                 if fault == Some(Fault::Duplicate) {
                     self.pay_out(call, fault, now, true);
                 }
-                Outcome::Approved(approval)
+                ProviderOutcome::Approved(approval)
             }
-            Step::Capture | Step::Void | Step::Refund => {
+            ProviderStep::Capture | ProviderStep::Void | ProviderStep::Refund => {
                 let done = self.operate(call, fault, now, false);
-                if done.is_some() && fault == Some(Fault::Duplicate) && call.step == Step::Refund {
+                if done.is_some() && fault == Some(Fault::Duplicate) && call.step == ProviderStep::Refund {
                     self.operate(call, fault, now, true);
                 }
-                done.map_or_else(|| rejected(Blame::Request), Outcome::Approved)
+                done.map_or_else(|| rejected(ProviderFault::Request), ProviderOutcome::Approved)
             }
         }
     }
 
     /// Makes a payment.
-    fn make(&mut self, call: &Call, fault: Option<Fault>, now: u64, own_duplicate: bool) -> Approval {
-        let captured = (call.step == Step::Charge) != (fault == Some(Fault::WrongCapture));
+    fn make(&mut self, call: &ProviderCall, fault: Option<Fault>, now: u64, own_duplicate: bool) -> Approval {
+        let captured = (call.step == ProviderStep::Charge) != (fault == Some(Fault::WrongCapture));
         let amount = call.amount.minor().saturating_add(i64::from(fault == Some(Fault::WrongAmount)));
         let asset = told_asset(call, fault);
         let reference = format!("pi_{}", self.effects.len());
@@ -116,7 +130,13 @@ impl Provider {
     }
 
     /// Pays to a bank account.
-    fn pay_out(&mut self, call: &Call, fault: Option<Fault>, now: u64, own_duplicate: bool) -> Approval {
+    fn pay_out(
+        &mut self,
+        call: &ProviderCall,
+        fault: Option<Fault>,
+        now: u64,
+        own_duplicate: bool,
+    ) -> Approval {
         let asked = call.amount.minor();
         let amount = asked.saturating_add(i64::from(fault == Some(Fault::WrongAmount)));
         let asset = told_asset(call, fault);
@@ -148,7 +168,7 @@ impl Provider {
     /// Captures, gives up or gives back, if the payment allows it.
     fn operate(
         &mut self,
-        call: &Call,
+        call: &ProviderCall,
         fault: Option<Fault>,
         now: u64,
         own_duplicate: bool,
@@ -159,19 +179,19 @@ impl Provider {
         // One too few: there may not be more.
         let amount = asked.saturating_sub(i64::from(fault == Some(Fault::WrongAmount)));
         match call.step {
-            Step::Charge | Step::Authorize | Step::Payout => return None,
-            Step::Capture => intent.capture(amount, call.amount.asset(), now).ok()?,
-            Step::Void => intent.cancel(now).ok()?,
-            Step::Refund => intent.refund(amount, call.amount.asset()).ok()?,
+            ProviderStep::Charge | ProviderStep::Authorize | ProviderStep::Payout => return None,
+            ProviderStep::Capture => intent.capture(amount, call.amount.asset(), now).ok()?,
+            ProviderStep::Void => intent.cancel(now).ok()?,
+            ProviderStep::Refund => intent.refund(amount, call.amount.asset()).ok()?,
         }
         let on = intent.reference.clone();
-        let amount = if call.step == Step::Void { intent.amount } else { amount };
-        let reference = if call.step == Step::Refund { format!("re_{number}") } else { on.clone() };
+        let amount = if call.step == ProviderStep::Void { intent.amount } else { amount };
+        let reference = if call.step == ProviderStep::Refund { format!("re_{number}") } else { on.clone() };
         self.effects.push(Effect {
             step: call.step,
             payment: call.payment.clone(),
             key: call.key.clone(),
-            captured: call.step == Step::Capture,
+            captured: call.step == ProviderStep::Capture,
             amount,
             asked,
             asset: call.amount.asset(),
@@ -186,7 +206,7 @@ impl Provider {
     }
 }
 
-fn told_asset(call: &Call, fault: Option<Fault>) -> Asset {
+fn told_asset(call: &ProviderCall, fault: Option<Fault>) -> Asset {
     match fault {
         Some(Fault::WrongCurrency) => Asset::currency("ISK").unwrap_or(call.amount.asset()),
         _ => call.amount.asset(),

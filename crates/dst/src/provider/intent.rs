@@ -1,6 +1,8 @@
 //! A payment as the provider keeps it: what is held, what was taken, what was given back, and how it answers questions.
 
-use counterfoil_core::payments::provider::{Approval, Cause, Decline, Found, Outcome, Stands, Step};
+use counterfoil_core::payments::provider::{
+    Approval, Cause, Decline, LookupResult, ProviderOutcome, ProviderStep, Stands,
+};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::money::Money;
 
@@ -64,8 +66,8 @@ impl Intent {
         Ok(())
     }
 
-    fn approved(&self, stands: Stands, amount: i64) -> Outcome {
-        Outcome::Approved(Approval {
+    fn approved(&self, stands: Stands, amount: i64) -> ProviderOutcome {
+        ProviderOutcome::Approved(Approval {
             reference: self.reference.clone(),
             stands,
             amount_minor: amount,
@@ -74,13 +76,13 @@ impl Intent {
         })
     }
 
-    fn too_late(&self, code: &str) -> Outcome {
+    fn too_late(&self, code: &str) -> ProviderOutcome {
         let reference = Some(self.reference.clone());
-        Outcome::Declined(Decline { code: code.to_owned(), decline_code: None, reference })
+        ProviderOutcome::Declined(Decline { code: code.to_owned(), decline_code: None, reference })
     }
 
     /// What a search for it says of its making.
-    pub(super) fn made(&self, is_seen: impl Fn(u64) -> bool) -> Option<Outcome> {
+    pub(super) fn made(&self, is_seen: impl Fn(u64) -> bool) -> Option<ProviderOutcome> {
         Some(match self.seen(is_seen)? {
             Stands::Captured | Stands::Refunded | Stands::PaidOut => {
                 self.approved(Stands::Captured, self.captured)
@@ -91,20 +93,31 @@ impl Intent {
     }
 
     /// What it says of a step that was to be done to it: as the connector reads it.
-    pub(super) fn after(&self, step: Step, asked: Money, is_seen: impl Fn(u64) -> bool) -> Found {
-        let Some(stands) = self.seen(is_seen) else { return Found::Unclear(Cause::Unreadable) };
+    pub(super) fn after(
+        &self,
+        step: ProviderStep,
+        asked: Money,
+        is_seen: impl Fn(u64) -> bool,
+    ) -> LookupResult {
+        let Some(stands) = self.seen(is_seen) else { return LookupResult::Unclear(Cause::Unreadable) };
         match (step, stands) {
-            (Step::Charge | Step::Authorize | Step::Refund | Step::Payout, _) | (_, Stands::PaidOut) => {
-                Found::Unclear(Cause::Unreadable)
-            }
-            (Step::Capture | Step::Void, Stands::Held) => Found::Nothing,
-            (Step::Capture, Stands::Captured | Stands::Refunded) => {
+            (
+                ProviderStep::Charge | ProviderStep::Authorize | ProviderStep::Refund | ProviderStep::Payout,
+                _,
+            )
+            | (_, Stands::PaidOut) => LookupResult::Unclear(Cause::Unreadable),
+            (ProviderStep::Capture | ProviderStep::Void, Stands::Held) => LookupResult::Nothing,
+            (ProviderStep::Capture, Stands::Captured | Stands::Refunded) => {
                 let amount = if self.captured == 0 { asked.minor() } else { self.captured };
-                Found::Payment(self.approved(Stands::Captured, amount))
+                LookupResult::Payment(self.approved(Stands::Captured, amount))
             }
-            (Step::Capture, Stands::Canceled) => Found::Payment(self.too_late("canceled")),
-            (Step::Void, Stands::Canceled) => Found::Payment(self.approved(Stands::Canceled, self.amount)),
-            (Step::Void, Stands::Captured | Stands::Refunded) => Found::Payment(self.too_late("captured")),
+            (ProviderStep::Capture, Stands::Canceled) => LookupResult::Payment(self.too_late("canceled")),
+            (ProviderStep::Void, Stands::Canceled) => {
+                LookupResult::Payment(self.approved(Stands::Canceled, self.amount))
+            }
+            (ProviderStep::Void, Stands::Captured | Stands::Refunded) => {
+                LookupResult::Payment(self.too_late("captured"))
+            }
         }
     }
 }

@@ -9,10 +9,10 @@ pub use connector::{Connector, TIMEOUT};
 use crate::chance::{Chance, mix};
 use crate::faults::Fault;
 use counterfoil_core::payments::provider::{
-    Approval, Cause, Decline, Fault as Blame, Found, Outcome, Rejection, Rules, Step,
+    Approval, Cause, Decline, LookupResult, ProviderFault, ProviderOutcome, ProviderStep, Rejection, Rules,
 };
 use counterfoil_core::types::asset::Asset;
-use counterfoil_gateway::{Call, Lookup, Profile};
+use counterfoil_gateway::{ProviderCall, ProviderLookup, ProviderProfile};
 use intent::Intent;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +29,7 @@ pub const LAPSING: &str = "pm_lapsing";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect {
     /// What was done.
-    pub step: Step,
+    pub step: ProviderStep,
     /// The payment it was told.
     pub payment: String,
     /// The key it was told.
@@ -58,7 +58,7 @@ pub struct Sent {
     /// For which payment.
     pub payment: String,
     /// For which step.
-    pub step: Step,
+    pub step: ProviderStep,
     /// When the call began.
     pub at: u64,
     /// How many commits the store had taken by then.
@@ -81,14 +81,14 @@ enum Answered {
     /// Work is under way.
     Busy,
     /// This is said again.
-    Said(Outcome),
+    Said(ProviderOutcome),
     /// A server error, and what is behind it if anything is.
-    Failed(Option<Outcome>),
+    Failed(Option<ProviderOutcome>),
 }
 
 /// The provider.
 pub struct Provider {
-    profile: &'static Profile,
+    profile: &'static ProviderProfile,
     seed: u64,
     keys: BTreeMap<(String, String), Kept>,
     /// What it executed.
@@ -113,7 +113,7 @@ pub struct Provider {
 
 impl Provider {
     /// A provider that keeps the promises of `profile` and no other.
-    pub fn new(profile: &'static Profile, seed: u64) -> Provider {
+    pub fn new(profile: &'static ProviderProfile, seed: u64) -> Provider {
         Provider {
             profile,
             seed,
@@ -132,7 +132,7 @@ impl Provider {
     }
 
     /// Its profile.
-    pub fn profile(&self) -> &'static Profile {
+    pub fn profile(&self) -> &'static ProviderProfile {
         self.profile
     }
 
@@ -141,7 +141,7 @@ impl Provider {
     }
 
     /// Keys of one endpoint are unknown at another where the provider says so.
-    fn scope(&self, call: &Call) -> (String, String) {
+    fn scope(&self, call: &ProviderCall) -> (String, String) {
         let endpoint =
             if self.profile.name == "adyen" { call.binding.endpoint.to_string() } else { String::new() };
         (endpoint, call.key.clone())
@@ -149,8 +149,8 @@ impl Provider {
 
     /// Notes a capture or void that comes again under a new key though it was done: nobody who knows what happened sends
     /// that. What comes late under a key that has its answer gets that answer.
-    fn note_again(&mut self, call: &Call) {
-        if !matches!(call.step, Step::Capture | Step::Void) {
+    fn note_again(&mut self, call: &ProviderCall) {
+        if !matches!(call.step, ProviderStep::Capture | ProviderStep::Void) {
             return;
         }
         if self.keys.contains_key(&self.scope(call)) {
@@ -174,11 +174,11 @@ impl Provider {
     /// A request arrives. Either it is answered at once, or it is worked on and [`Provider::execute`] ends it.
     fn arrive(
         &mut self,
-        call: &Call,
+        call: &ProviderCall,
         fault: Option<Fault>,
         now: u64,
         chance: &mut Chance,
-    ) -> Option<Outcome> {
+    ) -> Option<ProviderOutcome> {
         self.note_again(call);
         let print = print(call);
         let scope = self.scope(call);
@@ -187,10 +187,10 @@ impl Provider {
             self.misuses.push(format!("the key of {} came with a {}", call.payment, call.step.name()));
         }
         match fault {
-            Some(Fault::Busy) => return Some(Outcome::Busy { retry_after: None }),
-            Some(Fault::InProgress) => return Some(Outcome::Unknown(Cause::InProgress)),
-            Some(Fault::Rejected) => return Some(rejected(Blame::Request)),
-            Some(Fault::Unauthorized) => return Some(rejected(Blame::Credentials)),
+            Some(Fault::Busy) => return Some(ProviderOutcome::Busy { retry_after: None }),
+            Some(Fault::InProgress) => return Some(ProviderOutcome::Unknown(Cause::InProgress)),
+            Some(Fault::Rejected) => return Some(rejected(ProviderFault::Request)),
+            Some(Fault::Unauthorized) => return Some(rejected(ProviderFault::Credentials)),
             _ => {}
         }
         let window = match self.rules().dedup_window {
@@ -205,15 +205,16 @@ impl Provider {
         }
         if let Some(kept) = self.keys.get(&scope) {
             if differs && self.profile.name != "qonto" {
-                return Some(rejected(Blame::Request));
+                return Some(rejected(ProviderFault::Request));
             }
             match &kept.answer {
-                Answered::Busy => return Some(Outcome::Unknown(Cause::InProgress)),
-                Answered::Said(Outcome::Declined(_) | Outcome::Rejected(_)) if reexecutes => {}
+                Answered::Busy => return Some(ProviderOutcome::Unknown(Cause::InProgress)),
+                Answered::Said(ProviderOutcome::Declined(_) | ProviderOutcome::Rejected(_)) if reexecutes => {
+                }
                 Answered::Said(outcome) if fault != Some(Fault::ErrorBefore) => return Some(outcome.clone()),
-                Answered::Said(_) => return Some(Outcome::Unknown(Cause::ServerError)),
+                Answered::Said(_) => return Some(ProviderOutcome::Unknown(Cause::ServerError)),
                 Answered::Failed(_) if self.rules().stores_errors => {
-                    return Some(Outcome::Unknown(Cause::ServerError));
+                    return Some(ProviderOutcome::Unknown(Cause::ServerError));
                 }
                 Answered::Failed(Some(behind)) if !reexecutes => return Some(behind.clone()),
                 Answered::Failed(_) => {}
@@ -222,64 +223,66 @@ impl Provider {
         let first_at = self.keys.get(&scope).map_or(now, |kept| kept.first_at);
         if fault == Some(Fault::ErrorBefore) {
             self.keys.insert(scope, Kept { first_at, print, answer: Answered::Failed(None) });
-            return Some(Outcome::Unknown(Cause::ServerError));
+            return Some(ProviderOutcome::Unknown(Cause::ServerError));
         }
         self.keys.insert(scope, Kept { first_at, print, answer: Answered::Busy });
         None
     }
 
     /// What a question finds. `stale`: as little as the promise allows.
-    fn find(&self, lookup: &Lookup, now: u64, stale: bool) -> Found {
+    fn find(&self, lookup: &ProviderLookup, now: u64, stale: bool) -> LookupResult {
         let lag = self.rules().query_lag.ms();
         let is_seen = |at: u64| {
             let own = mix(&[self.seed, 5, at]).checked_rem(lag.saturating_add(1)).unwrap_or(0);
             now.saturating_sub(at) >= if stale { lag } else { own }
         };
-        if lookup.step == Step::Payout {
+        if lookup.step == ProviderStep::Payout {
             // It is looked up by its own reference, if it has one.
             let paid = lookup.reference.as_ref().and_then(|reference| self.payouts.get(reference));
             return match paid {
-                Some((at, approval)) if is_seen(*at) => Found::Payment(Outcome::Approved(approval.clone())),
-                _ => Found::Unclear(Cause::Unreadable),
+                Some((at, approval)) if is_seen(*at) => {
+                    LookupResult::Payment(ProviderOutcome::Approved(approval.clone()))
+                }
+                _ => LookupResult::Unclear(Cause::Unreadable),
             };
         }
-        if matches!(lookup.step, Step::Capture | Step::Void | Step::Refund) {
+        if matches!(lookup.step, ProviderStep::Capture | ProviderStep::Void | ProviderStep::Refund) {
             let intent = lookup.reference.as_ref().and_then(|reference| self.intents.get(reference));
             return match intent {
                 Some(intent) => intent.after(lookup.step, lookup.amount, is_seen),
-                None => Found::Unclear(Cause::Unreadable),
+                None => LookupResult::Unclear(Cause::Unreadable),
             };
         }
         let made = self.made.get(&lookup.payment).into_iter().flatten();
         let own = made.filter_map(|reference| self.intents.get(reference));
-        let mut seen: Vec<Outcome> = own.filter_map(|intent| intent.made(is_seen)).collect();
+        let mut seen: Vec<ProviderOutcome> = own.filter_map(|intent| intent.made(is_seen)).collect();
         match (seen.pop(), seen.is_empty()) {
-            (Some(one), true) => Found::Payment(one),
-            (Some(_), false) => Found::Several,
+            (Some(one), true) => LookupResult::Payment(one),
+            (Some(_), false) => LookupResult::Several,
             (None, _) => match self.declined.get(&lookup.payment) {
-                Some(at) if is_seen(*at) => Found::Payment(declined(None)),
-                _ => Found::Nothing,
+                Some(at) if is_seen(*at) => LookupResult::Payment(declined(None)),
+                _ => LookupResult::Nothing,
             },
         }
     }
 }
 
 /// What of a request must be the same whenever its key comes: what a connector puts into it.
-fn print(call: &Call) -> Print {
+fn print(call: &ProviderCall) -> Print {
     let (reference, amount) = match call.step {
-        Step::Charge | Step::Authorize | Step::Payout => (None, call.amount.minor()),
-        Step::Capture | Step::Refund => (call.reference.clone(), call.amount.minor()),
-        Step::Void => (call.reference.clone(), 0),
+        ProviderStep::Charge | ProviderStep::Authorize | ProviderStep::Payout => (None, call.amount.minor()),
+        ProviderStep::Capture | ProviderStep::Refund => (call.reference.clone(), call.amount.minor()),
+        ProviderStep::Void => (call.reference.clone(), 0),
     };
     (call.step.name(), call.payment.clone(), reference, amount)
 }
 
-fn rejected(fault: Blame) -> Outcome {
-    Outcome::Rejected(Rejection { fault, code: "simulated".into() })
+fn rejected(fault: ProviderFault) -> ProviderOutcome {
+    ProviderOutcome::Rejected(Rejection { fault, code: "simulated".into() })
 }
 
-fn declined(decline_code: Option<&str>) -> Outcome {
-    Outcome::Declined(Decline {
+fn declined(decline_code: Option<&str>) -> ProviderOutcome {
+    ProviderOutcome::Declined(Decline {
         code: "card_declined".into(),
         decline_code: decline_code.map(str::to_owned),
         reference: None,

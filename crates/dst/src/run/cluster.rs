@@ -17,9 +17,9 @@ use counterfoil_core::outbox::Payment;
 use counterfoil_core::saga::backoff::Backoff;
 use counterfoil_core::types::digest::MacKey;
 use counterfoil_core::types::id::{ChargeId, HoldId, TenantId, TransactionId};
-use counterfoil_core::types::reference::{Kind as ReferenceKind, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 use counterfoil_core::types::time::Span;
-use counterfoil_engine::policy::Policy;
+use counterfoil_engine::policy::EnginePolicy;
 use counterfoil_engine::service::{Service as _, Submitted};
 use counterfoil_engine::signal::Deaf;
 use counterfoil_engine::{Engine, Parts};
@@ -466,12 +466,12 @@ pub fn references() -> References {
     References::new(MacKey::new(&[7; 32]))
 }
 
-fn policy(setup: &Setup) -> Policy {
-    Policy {
+fn policy(setup: &Setup) -> EnginePolicy {
+    EnginePolicy {
         lease: LeasePolicy { lease: Span::from_ms(setup.lease), ceiling: Span::from_ms(setup.ceiling) },
         heartbeat: Span::from_ms(setup.heartbeat),
         wait: Span::from_ms(setup.wait),
-        windows: window::Policy {
+        windows: window::WindowPolicy {
             replay: Span::from_ms(setup.replay),
             tombstone: Span::from_ms(setup.tombstone),
             reuse: window::Reuse::AfterTombstone,
@@ -480,7 +480,7 @@ fn policy(setup: &Setup) -> Policy {
         backoff: Backoff { base: Span::from_ms(500), cap: Span::from_ms(30_000) },
         poll: Span::from_ms(setup.poll),
         batch: 64,
-        breaker: breaker::Policy {
+        breaker: breaker::BreakerPolicy {
             failures: u32::try_from(setup.breaker).unwrap_or(u32::MAX),
             open: Span::from_ms(1_000),
         },

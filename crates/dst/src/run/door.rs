@@ -7,12 +7,12 @@ use crate::script::Ask;
 use bytes::Bytes;
 use counterfoil_core::idempotency::claim::{ClaimId, Settled};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
-use counterfoil_core::idempotency::reply::{Media, Reply};
+use counterfoil_core::idempotency::reply::{Reply, ReplyMedia};
 use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::idempotency::window::Windows;
-use counterfoil_core::ledger::account::Code;
+use counterfoil_core::ledger::account::AccountCode;
 use counterfoil_core::outbox::Payment;
-use counterfoil_core::payments::ledger::Named;
+use counterfoil_core::payments::ledger::AccountSelector;
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::id::TenantId;
 use counterfoil_core::types::time::{Span, Time};
@@ -52,8 +52,9 @@ pub(super) async fn submit(engine: &SimEngine, asked: Asked, ask: Ask, bug: Opti
 pub(super) async fn look(engine: &SimEngine, look: Look, bug: Option<Bug>) -> Response {
     match look {
         Look::Balance(code) => {
-            let Ok(code) = Code::parse(&code) else { return Response::Unreadable };
-            let Ok(Some(account)) = engine.account(TenantId::from_i64(1), Named::Code(code)).await else {
+            let Ok(code) = AccountCode::parse(&code) else { return Response::Unreadable };
+            let Ok(Some(account)) = engine.account(TenantId::from_i64(1), AccountSelector::Code(code)).await
+            else {
                 return Response::Unreadable;
             };
             let id = account.id;
@@ -139,7 +140,8 @@ fn twisted(asked: Asked, ask: Ask, bug: Option<Bug>) -> Asked {
 
 async fn distorted(submitted: Submitted, now: Time, bug: Option<Bug>) -> Submitted {
     let said = |status, body: &str| {
-        let reply = Reply { status, media: Media::Json, location: None, body: Bytes::from(body.to_owned()) };
+        let reply =
+            Reply { status, media: ReplyMedia::Json, location: None, body: Bytes::from(body.to_owned()) };
         let until = now.plus(Span::from_ms(86_400_000));
         let windows = Windows { replay_until: until, tombstone_until: until };
         Submitted::Answer { settled: Settled { reply, windows }, replayed: false }

@@ -11,7 +11,7 @@ use crate::provider::{Provider, TIMEOUT};
 use crate::script::Ask;
 use crate::store::START;
 use counterfoil_core::payments::flow;
-use counterfoil_core::saga::progress::Way;
+use counterfoil_core::saga::progress::Direction;
 use counterfoil_core::types::time::Span;
 use counterfoil_engine::service::{DeadLetter, Resolution};
 use std::sync::{Arc, Mutex};
@@ -49,7 +49,7 @@ impl Operator {
         let late = provider.profile().rules.late_delivery.ms().saturating_add(TIMEOUT.saturating_mul(2));
         let now = START.plus(Span::from_ms(self.executor.now()));
         let done = provider.effects.iter().any(|it| it.payment == payment && it.step == step);
-        work.saga.progress.way == Way::Forward
+        work.saga.progress.way == Direction::Forward
             && !done
             && now > work.history.last_sent_at.plus(Span::from_ms(late))
     }

@@ -2,18 +2,19 @@
 
 use super::shelf::Shelf;
 use crate::bank::Bug;
-use counterfoil_core::idempotency::claim::State;
+use counterfoil_core::idempotency::claim::ClaimState;
 use counterfoil_core::ledger::account::Account;
 use counterfoil_core::ledger::balance::{Balance, Delta};
-use counterfoil_core::ledger::hold::State as HoldState;
-use counterfoil_core::ledger::transaction::Kind;
+use counterfoil_core::ledger::hold::HoldState;
+use counterfoil_core::ledger::transaction::TransactionKind;
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_core::types::money::Money;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::judge::{Image, judge as lawful};
 use counterfoil_store::{
-    Change, ChangeSet, CommitError, Due, Folded, Move, Position, Reason, Receipt, Refusal, Row, RowKey, Upto,
+    Change, ChangeSet, CommitError, CommitReceipt, CommitRefusal, Due, Folded, Move, Position, RefusalReason,
+    Row, RowKey, Upto,
 };
 use std::sync::Arc;
 
@@ -37,25 +38,25 @@ pub(super) fn judge(bug: Bug, set: &ChangeSet, before: &[Option<Row>]) -> Option
     Some(after.collect())
 }
 
-fn overlooks(bug: Bug, refusal: &Refusal, set: &ChangeSet) -> bool {
+fn overlooks(bug: Bug, refusal: &CommitRefusal, set: &ChangeSet) -> bool {
     let Some(change) = set.changes().get(refusal.change) else { return false };
-    let stale = matches!(refusal.reason, Reason::Stale | Reason::IllegalMove);
+    let stale = matches!(refusal.reason, RefusalReason::Stale | RefusalReason::IllegalMove);
     match (bug, change.key()) {
         (Bug::NoFence, RowKey::Claim(..))
         | (Bug::HoldEndsTwice, RowKey::Hold(..))
         | (Bug::PayoutOverdraws, RowKey::Account(..)) => stale,
-        (Bug::SlotShared, RowKey::Slot(_)) => stale || refusal.reason == Reason::Present,
+        (Bug::SlotShared, RowKey::Slot(_)) => stale || refusal.reason == RefusalReason::Present,
         (Bug::ClaimOverwritten, RowKey::Claim(..))
         | (Bug::CodeTwice, RowKey::Name(..))
-        | (Bug::ReversedTwice, RowKey::Reversal(..)) => refusal.reason == Reason::Present,
-        (Bug::RefundNotReserved, RowKey::Charge(..)) => refusal.reason == Reason::IllegalMove,
-        (Bug::FloorIgnored, RowKey::Balance(..)) => refusal.reason == Reason::Insufficient,
-        (Bug::CapIgnored, RowKey::Balance(..)) => refusal.reason == Reason::CapExceeded,
+        | (Bug::ReversedTwice, RowKey::Reversal(..)) => refusal.reason == RefusalReason::Present,
+        (Bug::RefundNotReserved, RowKey::Charge(..)) => refusal.reason == RefusalReason::IllegalMove,
+        (Bug::FloorIgnored, RowKey::Balance(..)) => refusal.reason == RefusalReason::Insufficient,
+        (Bug::CapIgnored, RowKey::Balance(..)) => refusal.reason == RefusalReason::CapExceeded,
         (Bug::HoldsNotCounted, RowKey::Balance(..)) => {
             let Change::Move(motion) = change else { return false };
             let posted = |balance: &Balance| balance.posted.saturating_add(motion.delta.posted);
             let free = matches!(&refusal.found, Some(Row::Balance(found)) if posted(found) >= found.floor.unwrap_or(i64::MIN));
-            refusal.reason == Reason::Insufficient && free
+            refusal.reason == RefusalReason::Insufficient && free
         }
         _ => false,
     }
@@ -121,12 +122,12 @@ pub(super) fn tear(
 fn unreleased(bug: Bug, before: Option<&Row>, after: Option<Row>) -> Option<Row> {
     match (bug, after) {
         (Bug::RefundUnposted | Bug::PayoutUnposted, Some(Row::Transaction(it)))
-            if matches!(it.kind, Kind::HoldPosted(_)) =>
+            if matches!(it.kind, TransactionKind::HoldPosted(_)) =>
         {
             None
         }
         (Bug::WalletKept | Bug::PayoutKept, Some(Row::Transaction(it)))
-            if matches!(it.kind, Kind::HoldVoided(_)) =>
+            if matches!(it.kind, TransactionKind::HoldVoided(_)) =>
         {
             None
         }
@@ -169,7 +170,7 @@ fn torn(bug: Bug, change: &Change, before: Option<&Row>, after: Option<Row>) -> 
             Some(Row::Transaction(transaction))
         }
         (Bug::ReplyAltered, _, Some(Row::Claim(mut claim))) => {
-            if let State::Completed(settled) | State::FailedTerminal(settled) = &mut claim.state {
+            if let ClaimState::Completed(settled) | ClaimState::FailedTerminal(settled) = &mut claim.state {
                 settled.reply.status = settled.reply.status.saturating_add(1);
             }
             Some(Row::Claim(claim))
@@ -200,11 +201,16 @@ fn forgetful(bug: Bug, before: Option<&Row>, mut charge: Charge) -> Charge {
 }
 
 /// A commit by a broken store.
-pub(super) fn commit(bug: Bug, shelf: &mut Shelf, set: &ChangeSet, at: Time) -> Result<Receipt, CommitError> {
+pub(super) fn commit(
+    bug: Bug,
+    shelf: &mut Shelf,
+    set: &ChangeSet,
+    at: Time,
+) -> Result<CommitReceipt, CommitError> {
     let number = u64::try_from(shelf.history().len()).unwrap_or(0);
     let strikes = set.id().to_i64() % 7 == 0 || number % 11 == 5;
     if bug == Bug::AckWithoutCommit && strikes && number > 4 {
-        return Ok(Receipt { position: Position(number.saturating_add(1)), at });
+        return Ok(CommitReceipt { position: Position(number.saturating_add(1)), at });
     }
     let receipt = shelf.commit(set, at)?;
     match bug {

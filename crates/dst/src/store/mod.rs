@@ -13,13 +13,13 @@ use crate::chance::Chance;
 use crate::executor::{Executor, OUTSIDE, lock};
 use crate::faults::{Fault, Faults, Site};
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::ledger::totals::Entry;
+use counterfoil_core::ledger::totals::AccountEntry;
 use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::{
-    ChangeSet, CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Receipt, Row, RowKey,
-    Scan, Store, Tally, Upto,
+    ChangeSet, CommitError, CommitReceipt, Committed, Due, EntryPage, Folded, Position, ReadError, Row,
+    RowKey, Scan, Store, Tally, Upto,
 };
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -112,7 +112,7 @@ impl SimStore {
         Ok(answer)
     }
 
-    fn apply(&self, set: &ChangeSet) -> Result<Receipt, CommitError> {
+    fn apply(&self, set: &ChangeSet) -> Result<CommitReceipt, CommitError> {
         let at = self.clock();
         let mut machine = lock(&self.machine);
         let at = machine.shelf.tick(at);
@@ -176,7 +176,7 @@ impl SimStore {
     }
 }
 
-type Answered = Result<Receipt, CommitError>;
+type Answered = Result<CommitReceipt, CommitError>;
 
 impl Store for SimStore {
     fn now(&self) -> Time {
@@ -206,7 +206,7 @@ impl Store for SimStore {
         self.ask(|shelf| damage::due(bug, shelf, due, now, limit)).await
     }
 
-    async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
+    async fn commit(&self, set: ChangeSet) -> Result<CommitReceipt, CommitError> {
         let (fault, chance) = lock(&self.faults).at(Site::Commit);
         let (sender, answer) = oneshot::channel();
         let id = set.id();
@@ -215,9 +215,9 @@ impl Store for SimStore {
         answer.await.unwrap_or(Err(CommitError::InDoubt(id)))
     }
 
-    async fn committed(&self, id: SetId) -> Result<Option<Receipt>, ReadError> {
+    async fn committed(&self, id: SetId) -> Result<Option<CommitReceipt>, ReadError> {
         if self.bug == Some(Bug::DoubtSaysYes) {
-            return Ok(Some(Receipt { position: Position(1), at: self.clock() }));
+            return Ok(Some(CommitReceipt { position: Position(1), at: self.clock() }));
         }
         let receipt = self.ask(|shelf| shelf.committed(id)).await?;
         let hidden = lock(&self.machine).in_flight.contains(&id);
@@ -238,7 +238,7 @@ impl Store for SimStore {
         account: AccountId,
         page: EntryPage,
         limit: usize,
-    ) -> Result<Vec<Entry>, ReadError> {
+    ) -> Result<Vec<AccountEntry>, ReadError> {
         self.ask(|shelf| shelf.entries(tenant, account, page, limit)).await
     }
 

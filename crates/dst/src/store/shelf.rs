@@ -4,8 +4,8 @@
 use crate::bank::Bug;
 use crate::store::damage;
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::ledger::totals::Entry;
-use counterfoil_core::payments::operation::Kind;
+use counterfoil_core::ledger::totals::AccountEntry;
+use counterfoil_core::payments::operation::OperationKind;
 use counterfoil_core::types::id::{
     AccountId, ChargeId, HoldId, OperationId, PayoutId, SetId, SubjectId, TenantId, TransactionId,
 };
@@ -14,8 +14,8 @@ use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_store::judge::Image;
 use counterfoil_store::{
-    Change, ChangeSet, CommitError, Committed, Due, EntryPage, Folded, Position, Receipt, Row, RowKey, Scan,
-    Tally, Upto,
+    Change, ChangeSet, CommitError, CommitReceipt, Committed, Due, EntryPage, Folded, Position, Row, RowKey,
+    Scan, Tally, Upto,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -32,8 +32,8 @@ pub struct Shelf {
     claims: BTreeSet<(SubjectId, ClaimId, TenantId)>,
     leases: usize,
     history: Vec<Applied>,
-    journal: BTreeMap<(TenantId, AccountId), Vec<Entry>>,
-    sets: BTreeMap<SetId, Receipt>,
+    journal: BTreeMap<(TenantId, AccountId), Vec<AccountEntry>>,
+    sets: BTreeMap<SetId, CommitReceipt>,
     latest: Option<Time>,
     /// What is broken on purpose.
     pub bug: Option<Bug>,
@@ -117,7 +117,7 @@ impl Shelf {
     }
 
     /// Commits all of the set or nothing.
-    pub fn commit(&mut self, set: &ChangeSet, at: Time) -> Result<Receipt, CommitError> {
+    pub fn commit(&mut self, set: &ChangeSet, at: Time) -> Result<CommitReceipt, CommitError> {
         let mut image = Image::default();
         let keys: Vec<RowKey> = set.changes().iter().map(Change::key).collect();
         let before: Vec<Option<Arc<Row>>> = keys.iter().map(|key| self.rows.get(key).cloned()).collect();
@@ -139,7 +139,7 @@ impl Shelf {
                 .collect()
         };
         let number = u64::try_from(self.history.len()).unwrap_or(u64::MAX).saturating_add(1);
-        let receipt = Receipt { position: Position(number), at };
+        let receipt = CommitReceipt { position: Position(number), at };
         let after = match self.bug {
             Some(bug) => shared(damage::tear(bug, number, set, &owned(&before), owned(&after))),
             None => after,
@@ -198,8 +198,8 @@ impl Shelf {
         }
     }
 
-    fn enter(&mut self, set: &ChangeSet, after: &[Option<Arc<Row>>], receipt: Receipt) {
-        let mut entries: Vec<(TenantId, Entry)> = Vec::new();
+    fn enter(&mut self, set: &ChangeSet, after: &[Option<Arc<Row>>], receipt: CommitReceipt) {
+        let mut entries: Vec<(TenantId, AccountEntry)> = Vec::new();
         for (change, row) in set.changes().iter().zip(after) {
             if let (Change::Insert(_), Some(Row::Transaction(transaction))) = (change, row.as_deref()) {
                 let own = transaction.entries(receipt.position, receipt.at);
@@ -213,7 +213,7 @@ impl Shelf {
     }
 
     /// The receipt of a set.
-    pub fn committed(&self, id: SetId) -> Option<Receipt> {
+    pub fn committed(&self, id: SetId) -> Option<CommitReceipt> {
         self.sets.get(&id).copied()
     }
 
@@ -275,7 +275,13 @@ impl Shelf {
     }
 
     /// Entries of an account.
-    pub fn entries(&self, tenant: TenantId, account: AccountId, page: EntryPage, limit: usize) -> Vec<Entry> {
+    pub fn entries(
+        &self,
+        tenant: TenantId,
+        account: AccountId,
+        page: EntryPage,
+        limit: usize,
+    ) -> Vec<AccountEntry> {
         let own = self.journal.get(&(tenant, account)).into_iter().flatten();
         let limit = limit.min(SCAN_MAX);
         match page {
@@ -294,7 +300,7 @@ impl Shelf {
     pub fn fold(&self, tenant: TenantId, account: AccountId, after: Position, upto: Upto) -> Folded {
         let mut folded = Folded::default();
         for entry in self.journal.get(&(tenant, account)).into_iter().flatten() {
-            let receipt = Receipt { position: entry.position, at: entry.at };
+            let receipt = CommitReceipt { position: entry.position, at: entry.at };
             if entry.position > after && upto.includes(receipt) {
                 folded.totals = folded.totals.plus(entry.side, entry.layer, entry.amount);
                 folded.last = Some(receipt);
@@ -406,7 +412,10 @@ impl Shelf {
             }
             Scan::RefundsOf { tenant, before, limit } => {
                 let own = self.before(tenant, before, RowKey::Operation, OperationId::from_i64);
-                few(own.filter(|row| matches!(row, Row::Operation(it) if it.kind == Kind::Refund)), limit)
+                few(
+                    own.filter(|row| matches!(row, Row::Operation(it) if it.kind == OperationKind::Refund)),
+                    limit,
+                )
             }
             Scan::AccountsOf { tenant, before, limit } => {
                 few(self.before(tenant, before, RowKey::Account, AccountId::from_i64), limit)
@@ -421,7 +430,7 @@ impl Shelf {
             Scan::Snapshots { tenant, account, upto, limit } => {
                 let low = RowKey::Snapshot(tenant, account, Position(0));
                 let own = self.between(low, RowKey::Snapshot(tenant, account, Position(u64::MAX))).rev();
-                let own = own.filter(|row| matches!(row, Row::Snapshot(it) if upto.includes(Receipt { position: it.position, at: it.at })));
+                let own = own.filter(|row| matches!(row, Row::Snapshot(it) if upto.includes(CommitReceipt { position: it.position, at: it.at })));
                 few(own, limit)
             }
             Scan::Accounts { after, limit } => {

@@ -2,10 +2,10 @@
 
 use crate::engine::Inner;
 use crate::world::World;
-use counterfoil_core::ledger::account::{Account, Code};
+use counterfoil_core::ledger::account::{Account, AccountCode};
 use counterfoil_core::ledger::chart::{ROLES, Role, peer_code};
-use counterfoil_core::payments::ledger::decide::{Known, chart_account, open, peer_account};
-use counterfoil_core::payments::ledger::{Named, Open};
+use counterfoil_core::payments::ledger::decide::{KnownAccounts, chart_account, open, peer_account};
+use counterfoil_core::payments::ledger::{AccountSelector, Open};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::peer::PeerName;
@@ -25,17 +25,17 @@ pub(crate) struct Accounts(RwLock<Remembered>);
 #[derive(Default)]
 struct Remembered {
     accounts: HashMap<AccountId, Arc<Account>>,
-    codes: HashMap<TenantId, HashMap<Code, AccountId>>,
+    codes: HashMap<TenantId, HashMap<AccountCode, AccountId>>,
     exponents: HashMap<(TenantId, Asset), u8>,
     chart: HashMap<(TenantId, Asset, Role), Arc<Account>>,
 }
 
 impl Accounts {
-    fn named(&self, tenant: TenantId, named: &Named) -> Option<Arc<Account>> {
+    fn named(&self, tenant: TenantId, named: &AccountSelector) -> Option<Arc<Account>> {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let id = match named {
-            Named::Id(id) => id,
-            Named::Code(code) => known.codes.get(&tenant)?.get(code)?,
+            AccountSelector::Id(id) => id,
+            AccountSelector::Code(code) => known.codes.get(&tenant)?.get(code)?,
         };
         known.accounts.get(id).cloned()
     }
@@ -81,7 +81,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     pub(crate) async fn account(
         &self,
         tenant: TenantId,
-        named: &Named,
+        named: &AccountSelector,
     ) -> Result<Option<Arc<Account>>, ReadError> {
         if let Some(account) = self.accounts.named(tenant, named) {
             return Ok((account.tenant == tenant).then_some(account));
@@ -93,11 +93,11 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     pub(crate) async fn fresh_account(
         &self,
         tenant: TenantId,
-        named: &Named,
+        named: &AccountSelector,
     ) -> Result<Option<Arc<Account>>, ReadError> {
         let id = match named {
-            Named::Id(id) => *id,
-            Named::Code(code) => {
+            AccountSelector::Id(id) => *id,
+            AccountSelector::Code(code) => {
                 let rows = self.store.read(vec![RowKey::Name(tenant, code.clone())]).await?;
                 match rows.into_iter().next().flatten() {
                     Some(Row::Name(name)) => name.account,
@@ -119,9 +119,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     pub(crate) async fn known<'a>(
         &self,
         tenant: TenantId,
-        names: impl Iterator<Item = &'a Named> + Send,
-    ) -> Result<Known, ReadError> {
-        let mut known = Known::default();
+        names: impl Iterator<Item = &'a AccountSelector> + Send,
+    ) -> Result<KnownAccounts, ReadError> {
+        let mut known = KnownAccounts::default();
         for named in names {
             if let Some(account) = self.account(tenant, named).await? {
                 known.learn(account);
@@ -174,11 +174,11 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     async fn opened(
         &self,
         tenant: TenantId,
-        code: Code,
+        code: AccountCode,
         wanted: impl Fn() -> Vec<Open> + Send,
     ) -> Result<Arc<Account>, String> {
         const TRIES: u32 = 3;
-        let named = Named::Code(code);
+        let named = AccountSelector::Code(code);
         for _ in 0..TRIES {
             match self.account(tenant, &named).await {
                 Ok(Some(account)) => return Ok(account),

@@ -2,18 +2,18 @@
 
 use super::spread::Deltas;
 use crate::engine::Inner;
-use crate::present::Shown;
+use crate::present::LedgerReply;
 use crate::world::World;
-use counterfoil_core::audit::Kind as Audited;
+use counterfoil_core::audit::AuditKind;
 use counterfoil_core::idempotency::claim::Resource;
 use counterfoil_core::idempotency::reply::Reply;
 use counterfoil_core::idempotency::request::Request;
-use counterfoil_core::ledger::asset::Definition;
+use counterfoil_core::ledger::asset::AssetDefinition;
 use counterfoil_core::ledger::chart::Role;
 use counterfoil_core::ledger::hold::Hold;
-use counterfoil_core::ledger::transaction::{Kind, Reversal, Transaction};
-use counterfoil_core::payments::ledger::decide::{self, Exchange, Frame};
-use counterfoil_core::payments::ledger::{Act, Convert, End, Named, Open, Refusal};
+use counterfoil_core::ledger::transaction::{Reversal, Transaction, TransactionKind};
+use counterfoil_core::payments::ledger::decide::{self, DecisionContext, Exchange};
+use counterfoil_core::payments::ledger::{AccountSelector, Convert, End, LedgerCommand, LedgerRefusal, Open};
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::id::{AccountId, HoldId, SubjectId, TransactionId};
 use counterfoil_core::types::time::Time;
@@ -31,7 +31,7 @@ pub(super) struct Draft {
     pub(super) changes: Vec<Change>,
     pub(super) deltas: Deltas,
     pub(super) reply: Reply,
-    pub(super) audited: Audited,
+    pub(super) audited: AuditKind,
     pub(super) detail: String,
 }
 
@@ -40,7 +40,7 @@ pub(super) enum Decision {
     /// Try to do it.
     Do(Box<Draft>),
     /// Refuse it for good.
-    Refuse(Refusal),
+    Refuse(LedgerRefusal),
     /// It does not fit what is there.
     Invalid(Vec<Flaw>),
     /// What it is about is not there.
@@ -57,34 +57,46 @@ impl From<ReadError> for Trouble {
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    pub(super) async fn decide(&self, request: &Request, act: &Act, now: Time) -> Result<Decision, Trouble> {
+    pub(super) async fn decide(
+        &self,
+        request: &Request,
+        act: &LedgerCommand,
+        now: Time,
+    ) -> Result<Decision, Trouble> {
         let id = self.next_id(now).await.ok_or_else(|| Trouble("no id can be minted".into()))?;
-        let frame = Frame { tenant: request.tenant, id: TransactionId::from_i64(id), now };
+        let frame = DecisionContext { tenant: request.tenant, id: TransactionId::from_i64(id), now };
         match act {
-            Act::Open(open) => self.decide_open(request, open, frame).await,
-            Act::Define { asset, exponent } => Ok(self.define(
+            LedgerCommand::Open(open) => self.decide_open(request, open, frame).await,
+            LedgerCommand::Define { asset, exponent } => Ok(self.define(
                 request,
-                Definition { tenant: request.tenant, asset: *asset, exponent: *exponent, created_at: now },
+                AssetDefinition {
+                    tenant: request.tenant,
+                    asset: *asset,
+                    exponent: *exponent,
+                    created_at: now,
+                },
                 frame,
             )),
-            Act::Reshard { account, shards } => self.decide_reshard(request, account, *shards, frame).await,
-            Act::Transfer(order) => {
+            LedgerCommand::Reshard { account, shards } => {
+                self.decide_reshard(request, account, *shards, frame).await
+            }
+            LedgerCommand::Transfer(order) => {
                 let known = self.known(request.tenant, [&order.from, &order.to].into_iter()).await?;
                 let (transaction, hold) = match decide::transfer(order.clone(), &known, frame) {
                     Ok(decided) => decided,
                     Err(flaws) => return Ok(Decision::Invalid(flaws)),
                 };
                 let reply = match &hold {
-                    None => self.present.ledger(Shown::Transferred(&transaction), request.id),
-                    Some(hold) => self.present.ledger(Shown::Held(hold), request.id),
+                    None => self.present.ledger(LedgerReply::Transferred(&transaction), request.id),
+                    Some(hold) => self.present.ledger(LedgerReply::Held(hold), request.id),
                 };
                 let deltas = deltas(&known, &transaction)?;
                 let mut draft = Draft::posting(request, Resource::Transfer, transaction, deltas, reply);
                 draft.changes.extend(hold.map(insert));
                 Ok(Decision::Do(Box::new(draft)))
             }
-            Act::End { hold, how } => self.decide_end(request, *hold, *how, frame).await,
-            Act::Post(order) => {
+            LedgerCommand::End { hold, how } => self.decide_end(request, *hold, *how, frame).await,
+            LedgerCommand::Post(order) => {
                 let known = self.known(request.tenant, order.entries.iter().map(|leg| &leg.account)).await?;
                 let transaction = match decide::post(order.clone(), &known, frame) {
                     Ok(transaction) => transaction,
@@ -93,12 +105,17 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 let deltas = deltas(&known, &transaction)?;
                 Ok(self.posted(request, transaction, deltas))
             }
-            Act::Reverse { transaction } => self.decide_reverse(request, *transaction, frame).await,
-            Act::Convert(order) => self.decide_convert(request, order, frame).await,
+            LedgerCommand::Reverse { transaction } => self.decide_reverse(request, *transaction, frame).await,
+            LedgerCommand::Convert(order) => self.decide_convert(request, order, frame).await,
         }
     }
 
-    async fn decide_open(&self, request: &Request, open: &Open, frame: Frame) -> Result<Decision, Trouble> {
+    async fn decide_open(
+        &self,
+        request: &Request,
+        open: &Open,
+        frame: DecisionContext,
+    ) -> Result<Decision, Trouble> {
         let mut flaws = decide::open_flaws(open);
         if self.exponent(request.tenant, open.asset).await?.is_none() {
             let message =
@@ -110,7 +127,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
         let id = AccountId::from_i64(frame.id.to_i64());
         let (account, name, balance) = decide::open(open.clone(), id, request.tenant, frame.now);
-        let reply = self.present.ledger(Shown::Opened(&account), request.id);
+        let reply = self.present.ledger(LedgerReply::Opened(&account), request.id);
         let mut changes = vec![insert(name), insert(account)];
         changes.extend(balance.map(insert));
         Ok(Decision::Do(Box::new(Draft {
@@ -120,14 +137,14 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             changes,
             deltas: Vec::new(),
             reply,
-            audited: Audited::Opened,
+            audited: AuditKind::Opened,
             detail: format!("request=req_{} kind=account", request.id),
         })))
     }
 
-    fn define(&self, request: &Request, definition: Definition, frame: Frame) -> Decision {
+    fn define(&self, request: &Request, definition: AssetDefinition, frame: DecisionContext) -> Decision {
         if definition.asset.currency_exponent().is_some() {
-            return Decision::Refuse(Refusal::AssetExists);
+            return Decision::Refuse(LedgerRefusal::AssetExists);
         }
         Decision::Do(Box::new(Draft {
             makes: Resource::Asset,
@@ -135,8 +152,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             about: frame.id.into(),
             changes: vec![insert(definition)],
             deltas: Vec::new(),
-            reply: self.present.ledger(Shown::Defined(&definition), request.id),
-            audited: Audited::Opened,
+            reply: self.present.ledger(LedgerReply::Defined(&definition), request.id),
+            audited: AuditKind::Opened,
             detail: format!("request=req_{} kind=asset code={}", request.id, definition.asset),
         }))
     }
@@ -144,9 +161,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     async fn decide_reshard(
         &self,
         request: &Request,
-        named: &Named,
+        named: &AccountSelector,
         shards: u16,
-        frame: Frame,
+        frame: DecisionContext,
     ) -> Result<Decision, Trouble> {
         let Some(account) = self.fresh_account(request.tenant, named).await? else {
             return Ok(Decision::NotFound);
@@ -155,7 +172,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             return Ok(Decision::Invalid(vec![flaw]));
         }
         let next = decide::reshard(&account, shards);
-        let reply = self.present.ledger(Shown::Resharded(&next), request.id);
+        let reply = self.present.ledger(LedgerReply::Resharded(&next), request.id);
         let detail = format!("request=req_{} kind=shards from={} to={shards}", request.id, account.shards);
         Ok(Decision::Do(Box::new(Draft {
             makes: Resource::Shards,
@@ -164,7 +181,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             changes: vec![Change::Replace { row: Arc::new(next.into()), expect: account.revision }],
             deltas: Vec::new(),
             reply,
-            audited: Audited::Opened,
+            audited: AuditKind::Opened,
             detail,
         })))
     }
@@ -174,7 +191,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         request: &Request,
         hold: HoldId,
         how: End,
-        frame: Frame,
+        frame: DecisionContext,
     ) -> Result<Decision, Trouble> {
         let posted = RowKey::Transaction(request.tenant, TransactionId::from_i64(hold.to_i64()));
         let rows = self.store.read(vec![RowKey::Hold(request.tenant, hold), posted]).await?;
@@ -183,14 +200,14 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             Some(Row::Hold(hold)) if hold.tenant == request.tenant && !hold.is_a_payments() => hold,
             // A transfer that was never held was posted at once.
             Some(Row::Transaction(transaction))
-                if transaction.tenant == request.tenant && transaction.kind == Kind::Transfer =>
+                if transaction.tenant == request.tenant && transaction.kind == TransactionKind::Transfer =>
             {
-                return Ok(Decision::Refuse(Refusal::HoldEnded));
+                return Ok(Decision::Refuse(LedgerRefusal::HoldEnded));
             }
             _ => return Ok(Decision::NotFound),
         };
         if !hold.is_open(frame.now) {
-            return Ok(Decision::Refuse(Refusal::HoldEnded));
+            return Ok(Decision::Refuse(LedgerRefusal::HoldEnded));
         }
         let (transaction, ended) = match decide::end(&hold, how, frame) {
             Ok(decided) => decided,
@@ -207,7 +224,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         transaction: Transaction,
         ended: Hold,
     ) -> Result<Draft, Trouble> {
-        let reply = self.present.ledger(Shown::Ended(&ended), request.id);
+        let reply = self.present.ledger(LedgerReply::Ended(&ended), request.id);
         let deltas = self.deltas_of_hold(hold, &transaction).await?;
         let mut draft = Draft::posting(request, Resource::Transaction, transaction, deltas, reply);
         draft.about = hold.id.into();
@@ -221,7 +238,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         hold: &Hold,
         transaction: &Transaction,
     ) -> Result<Deltas, Trouble> {
-        let names = [Named::Id(hold.from), Named::Id(hold.to)];
+        let names = [AccountSelector::Id(hold.from), AccountSelector::Id(hold.to)];
         let known = self.known(hold.tenant, names.iter()).await?;
         deltas(&known, transaction)
     }
@@ -230,7 +247,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         &self,
         request: &Request,
         original: TransactionId,
-        frame: Frame,
+        frame: DecisionContext,
     ) -> Result<Decision, Trouble> {
         let tenant = request.tenant;
         let keys = vec![RowKey::Transaction(tenant, original), RowKey::Reversal(tenant, original)];
@@ -241,16 +258,16 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             _ => return Ok(Decision::NotFound),
         };
         if !decide::is_reversible(original.kind) {
-            return Ok(Decision::Refuse(Refusal::NotReversible));
+            return Ok(Decision::Refuse(LedgerRefusal::NotReversible));
         }
         if rows.next().is_some() {
-            return Ok(Decision::Refuse(Refusal::AlreadyReversed));
+            return Ok(Decision::Refuse(LedgerRefusal::AlreadyReversed));
         }
         let transaction = decide::reverse(&original, frame);
-        let names: Vec<Named> =
-            transaction.legs.as_slice().iter().map(|leg| Named::Id(leg.account)).collect();
+        let names: Vec<AccountSelector> =
+            transaction.legs.as_slice().iter().map(|leg| AccountSelector::Id(leg.account)).collect();
         let known = self.known(request.tenant, names.iter()).await?;
-        let reply = self.present.ledger(Shown::Posted(&transaction), request.id);
+        let reply = self.present.ledger(LedgerReply::Posted(&transaction), request.id);
         let deltas = deltas(&known, &transaction)?;
         let reversal = Reversal { tenant, original: original.id, by: transaction.id };
         let mut draft = Draft::posting(request, Resource::Transaction, transaction, deltas, reply);
@@ -262,7 +279,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         &self,
         request: &Request,
         order: &Convert,
-        frame: Frame,
+        frame: DecisionContext,
     ) -> Result<Decision, Trouble> {
         let tenant = request.tenant;
         let mut known = self.known(tenant, [&order.from, &order.to].into_iter()).await?;
@@ -296,7 +313,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 
     fn posted(&self, request: &Request, transaction: Transaction, deltas: Deltas) -> Decision {
-        let reply = self.present.ledger(Shown::Posted(&transaction), request.id);
+        let reply = self.present.ledger(LedgerReply::Posted(&transaction), request.id);
         Decision::Do(Box::new(Draft::posting(request, Resource::Transaction, transaction, deltas, reply)))
     }
 }
@@ -317,12 +334,12 @@ impl Draft {
             changes: vec![insert(transaction)],
             deltas,
             reply,
-            audited: Audited::Posted,
+            audited: AuditKind::Posted,
         }
     }
 }
 
-pub(super) fn deltas(known: &decide::Known, transaction: &Transaction) -> Result<Deltas, Trouble> {
+pub(super) fn deltas(known: &decide::KnownAccounts, transaction: &Transaction) -> Result<Deltas, Trouble> {
     let deltas = known.deltas(transaction.legs.as_slice());
     deltas.ok_or_else(|| Trouble("an account of the transaction is not known".into()))
 }

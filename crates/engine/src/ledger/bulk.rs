@@ -10,26 +10,26 @@ use super::spread::Blocked;
 use crate::commit::NotCommitted;
 use crate::detach::DetachOnDrop;
 use crate::engine::Inner;
-use crate::present::{ItemResult, Shown};
+use crate::present::{ItemResult, LedgerReply};
 use crate::refuse::keyed;
 use crate::service::Submitted;
 use crate::signal::{ClaimOutcome, Signal};
 use crate::submit::{Met, ROUNDS_MAX};
 use crate::world::World;
-use counterfoil_core::audit::Kind as Audited;
-use counterfoil_core::idempotency::claim::{Claim, Event, Resource, Settled, State};
+use counterfoil_core::audit::AuditKind;
+use counterfoil_core::idempotency::claim::{Claim, ClaimEvent, ClaimState, Resource, Settled};
 use counterfoil_core::idempotency::request::{Outcome, Request};
 use counterfoil_core::ledger::account::Account;
-use counterfoil_core::ledger::balance::{Balance, Unfit};
+use counterfoil_core::ledger::balance::{Balance, BalanceRefusal};
 use counterfoil_core::ledger::transaction::Transaction;
-use counterfoil_core::payments::ledger::decide::{Frame, Known, post, transfer};
-use counterfoil_core::payments::ledger::{Item, Named, Refusal};
+use counterfoil_core::payments::ledger::decide::{DecisionContext, KnownAccounts, post, transfer};
+use counterfoil_core::payments::ledger::{AccountSelector, Item, LedgerRefusal};
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::id::{AccountId, SetId, SubjectId, TenantId, TransactionId, nth_after};
 use counterfoil_core::types::limits::{CHANGES_PER_SET_MAX, SCAN_MAX};
 use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Gateway;
-use counterfoil_store::{ChangeSet, ReadError, Reason, Row, RowKey, Store};
+use counterfoil_store::{ChangeSet, ReadError, RefusalReason, Row, RowKey, Store};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ const FIXED_CHANGES: usize = 2;
 struct Bulk<'a> {
     request: Request,
     items: &'a [Item],
-    known: Known,
+    known: KnownAccounts,
     /// The number all others follow from.
     first: i64,
     results: Vec<Option<ItemResult>>,
@@ -58,7 +58,7 @@ enum Step {
     /// It is committed.
     Done,
     /// A balance does not allow it as a whole.
-    Unfit(Unfit),
+    Unfit(BalanceRefusal),
     /// Somebody else has the key.
     Found(Box<Claim>),
     /// The record that was to be claimed anew is gone; the key is free.
@@ -138,13 +138,13 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let (first, claim) = match abandoned {
             Some(claim) => {
                 let lease = self.policy.lease.grant(self.ids.holder(), now);
-                let taken = claim.on(Event::TakenOver(lease));
+                let taken = claim.on(ClaimEvent::TakenOver(lease));
                 let taken = taken.map_err(|illegal| Step::Failed(format!("{illegal:?}")))?;
                 let id = self.next_id(now).await.ok_or_else(|| Step::Failed("no id can be minted".into()))?;
                 let detail = format!("from={} attempt={}", claim.state.name(), taken.attempts);
                 let set = ChangeSet::new(SetId::from_i64(id))
                     .replace(taken.clone(), claim.revision)
-                    .insert(self.record(&taken, now, Audited::TakenOver, detail));
+                    .insert(self.record(&taken, now, AuditKind::TakenOver, detail));
                 self.commit(set).await.map_err(not_taken)?;
                 self.watch.saw(Signal::Claim { tenant: request.tenant, outcome: ClaimOutcome::Reclaimed });
                 (claim.subject.to_i64(), Some(taken))
@@ -311,7 +311,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
         let refused = chunk.decided.len().saturating_sub(posted);
         let detail = format!("request=req_{} kind=bulk posted={posted} refused={refused}", bulk.request.id);
-        let set = set.insert(self.record(&claim, now, Audited::Posted, detail));
+        let set = set.insert(self.record(&claim, now, AuditKind::Posted, detail));
         let seed = self.world.chance();
         match self.commit_moving(&set, &chunk.deltas, seed).await {
             Ok(_) => {
@@ -321,7 +321,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             Err(Blocked::Unfit(unfit)) => Step::Unfit(unfit),
             Err(Blocked::Refused(refusal)) => match refusal.found {
                 Some(Row::Claim(found)) if bulk.claim.is_none() => Step::Found(Box::new(found)),
-                None if bulk.claim.is_none() && refusal.reason == Reason::Absent => Step::Gone,
+                None if bulk.claim.is_none() && refusal.reason == RefusalReason::Absent => Step::Gone,
                 _ => Step::Lost,
             },
             Err(Blocked::Failed(NotCommitted::Unavailable(why))) => Step::Failed(why),
@@ -335,7 +335,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let subject = SubjectId::from_i64(bulk.first);
         let done = || {
             let results: Vec<ItemResult> = bulk.results.iter().flatten().cloned().collect();
-            let reply = self.present.ledger(Shown::Bulk { id: subject, results: &results }, request.id);
+            let reply = self.present.ledger(LedgerReply::Bulk { id: subject, results: &results }, request.id);
             Settled { reply, windows: self.policy.windows.windows(request.claim, now) }
         };
         let last = chunk.end >= bulk.items.len();
@@ -348,12 +348,19 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 now,
                 bulk.expired.as_ref(),
             )),
-            None => {
-                Ok(request.claim(subject, Resource::Bulk, State::InFlight(lease), now, bulk.expired.as_ref()))
-            }
+            None => Ok(request.claim(
+                subject,
+                Resource::Bulk,
+                ClaimState::InFlight(lease),
+                now,
+                bulk.expired.as_ref(),
+            )),
             Some(claim) => {
-                let event =
-                    if last { Event::Completed(done()) } else { Event::Renewed { until: lease.until } };
+                let event = if last {
+                    ClaimEvent::Completed(done())
+                } else {
+                    ClaimEvent::Renewed { until: lease.until }
+                };
                 claim.on(event).map_err(|illegal| format!("{illegal:?} is a defect to report"))
             }
         }
@@ -374,7 +381,7 @@ impl Bulk<'_> {
             return Err(Trouble("no number for an item".into()));
         };
         let tenant: TenantId = self.request.tenant;
-        let frame = Frame { tenant, id: TransactionId::from_i64(id), now };
+        let frame = DecisionContext { tenant, id: TransactionId::from_i64(id), now };
         let decided = match item.clone() {
             Item::Transfer(order) if order.hold.is_some() => {
                 Err(vec![Flaw::new("/hold", "a transfer of many cannot be held; send it on its own")])
@@ -421,16 +428,16 @@ fn is_abandoned(claim: &Claim, now: Time) -> bool {
     claim.makes == Resource::Bulk && claim.state.lease().is_some_and(|lease| lease.is_over(now))
 }
 
-fn names(item: &Item) -> Vec<&Named> {
+fn names(item: &Item) -> Vec<&AccountSelector> {
     match item {
         Item::Transfer(order) => vec![&order.from, &order.to],
         Item::Post(order) => order.entries.iter().map(|leg| &leg.account).collect(),
     }
 }
 
-const fn refusal(unfit: Unfit) -> Refusal {
+const fn refusal(unfit: BalanceRefusal) -> LedgerRefusal {
     match unfit {
-        Unfit::CapExceeded => Refusal::CapExceeded,
-        Unfit::Insufficient | Unfit::NotHeld => Refusal::InsufficientFunds,
+        BalanceRefusal::CapExceeded => LedgerRefusal::CapExceeded,
+        BalanceRefusal::Insufficient | BalanceRefusal::NotHeld => LedgerRefusal::InsufficientFunds,
     }
 }

@@ -3,7 +3,7 @@
 use super::spread::Deltas;
 use crate::present::ItemResult;
 use counterfoil_core::ledger::account::Account;
-use counterfoil_core::ledger::balance::{Balance, Delta, Unfit};
+use counterfoil_core::ledger::balance::{Balance, BalanceRefusal, Delta};
 use counterfoil_core::ledger::transaction::Transaction;
 use counterfoil_core::types::id::AccountId;
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ impl Chunk {
         &mut self,
         deltas: &Deltas,
         balances: &mut HashMap<AccountId, Balance>,
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), BalanceRefusal> {
         let mut moved = Vec::with_capacity(deltas.len());
         for (account, delta) in deltas {
             if let Some(balance) = balances.get(&account.id) {
@@ -37,7 +37,7 @@ impl Chunk {
         let mut sums = Vec::with_capacity(deltas.len());
         for (account, delta) in deltas {
             let before = self.sum(account.id);
-            sums.push((Arc::clone(account), before.and(*delta).ok_or(Unfit::CapExceeded)?));
+            sums.push((Arc::clone(account), before.and(*delta).ok_or(BalanceRefusal::CapExceeded)?));
         }
         for balance in moved {
             balances.insert(balance.account, balance);

@@ -4,21 +4,21 @@ use super::acts::{Decision, Draft, Trouble};
 use super::spread::{Blocked, scatter};
 use crate::commit::NotCommitted;
 use crate::engine::Inner;
-use crate::present::Shown;
+use crate::present::LedgerReply;
 use crate::refuse::{Kept, Refused, keyed};
 use crate::service::Submitted;
 use crate::signal::{ClaimOutcome, Signal};
 use crate::submit::{Met, ROUNDS_MAX};
 use crate::world::World;
-use counterfoil_core::audit::{Kind as Audited, Record, record_id};
+use counterfoil_core::audit::{AuditKind, AuditRecord, record_id};
 use counterfoil_core::idempotency::claim::{Claim, Resource, Settled};
 use counterfoil_core::idempotency::request::{Outcome, Request};
-use counterfoil_core::ledger::balance::Unfit;
-use counterfoil_core::payments::ledger::{Act, Refusal};
+use counterfoil_core::ledger::balance::BalanceRefusal;
+use counterfoil_core::payments::ledger::{LedgerCommand, LedgerRefusal};
 use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Gateway;
-use counterfoil_store::{Change, ChangeSet, Reason, Row, Store};
+use counterfoil_store::{Change, ChangeSet, RefusalReason, Row, Store};
 use std::sync::Arc;
 
 /// Decisions about one request before it is given up: each rests on rows that somebody else may have changed.
@@ -33,7 +33,7 @@ enum Attempt {
     /// The record that was to be claimed anew is gone; the key is free.
     Gone,
     /// It is to be refused for good.
-    Refused(Refusal),
+    Refused(LedgerRefusal),
     /// What it was decided on has changed.
     Changed,
     /// The store did not take it.
@@ -41,7 +41,7 @@ enum Attempt {
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    pub(crate) async fn keep(self: &Arc<Self>, request: Request, act: Act) -> Submitted {
+    pub(crate) async fn keep(self: &Arc<Self>, request: Request, act: LedgerCommand) -> Submitted {
         if let Some(submitted) = self.remembered(&request).await {
             return submitted;
         }
@@ -90,7 +90,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     async fn attempt_act(
         self: &Arc<Self>,
         request: &Request,
-        act: &Act,
+        act: &LedgerCommand,
         expired: Option<&Claim>,
     ) -> Result<Attempt, Submitted> {
         for _ in 0..DECISIONS_MAX {
@@ -130,7 +130,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let Some(id) = self.next_id(now).await else { return Attempt::Failed("no id can be minted".into()) };
         let set = keyed(SetId::from_i64(id), &claim, expired);
         let set = draft.changes.iter().cloned().fold(set, ChangeSet::with);
-        let set = set.insert(Record {
+        let set = set.insert(AuditRecord {
             id: record_id(now, turn(&draft.changes), self.world.chance()),
             subject: draft.about,
             ..self.record(&claim, now, draft.audited, draft.detail)
@@ -142,16 +142,18 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 self.learn_opened(&draft.changes);
                 Attempt::Settled(claim)
             }
-            Err(Blocked::Unfit(Unfit::Insufficient)) => Attempt::Refused(Refusal::InsufficientFunds),
-            Err(Blocked::Unfit(Unfit::CapExceeded)) => Attempt::Refused(Refusal::CapExceeded),
-            Err(Blocked::Unfit(Unfit::NotHeld)) => Attempt::Changed,
+            Err(Blocked::Unfit(BalanceRefusal::Insufficient)) => {
+                Attempt::Refused(LedgerRefusal::InsufficientFunds)
+            }
+            Err(Blocked::Unfit(BalanceRefusal::CapExceeded)) => Attempt::Refused(LedgerRefusal::CapExceeded),
+            Err(Blocked::Unfit(BalanceRefusal::NotHeld)) => Attempt::Changed,
             Err(Blocked::Refused(refusal)) => match refusal.found {
                 Some(Row::Claim(found)) => Attempt::Found(Box::new(found)),
-                Some(Row::Name(_)) => Attempt::Refused(Refusal::AccountExists),
-                Some(Row::Asset(_)) => Attempt::Refused(Refusal::AssetExists),
-                Some(Row::Reversal(_)) => Attempt::Refused(Refusal::AlreadyReversed),
+                Some(Row::Name(_)) => Attempt::Refused(LedgerRefusal::AccountExists),
+                Some(Row::Asset(_)) => Attempt::Refused(LedgerRefusal::AssetExists),
+                Some(Row::Reversal(_)) => Attempt::Refused(LedgerRefusal::AlreadyReversed),
                 Some(_) => Attempt::Changed,
-                None if refusal.change == 0 && refusal.reason == Reason::Absent => Attempt::Gone,
+                None if refusal.change == 0 && refusal.reason == RefusalReason::Absent => Attempt::Gone,
                 None => Attempt::Failed(format!("the set was refused: {:?}", refusal.reason)),
             },
             Err(Blocked::Failed(NotCommitted::InDoubt)) => Attempt::Failed(
@@ -165,8 +167,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 
     /// Stores a refusal, so that every retry gets it.
-    async fn refuse(&self, request: &Request, refusal: Refusal, expired: Option<&Claim>) -> Attempt {
-        let reply = self.present.ledger(Shown::Refused(refusal), request.id);
+    async fn refuse(&self, request: &Request, refusal: LedgerRefusal, expired: Option<&Claim>) -> Attempt {
+        let reply = self.present.ledger(LedgerReply::Refused(refusal), request.id);
         let refused = Refused { makes: Resource::Transaction, about: None, reply, error: refusal.name() };
         match self.keep_refusal(request, refused, expired).await {
             Kept::Settled(claim) => Attempt::Settled(claim),
@@ -176,8 +178,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    pub(crate) fn record(&self, claim: &Claim, now: Time, kind: Audited, detail: String) -> Record {
-        Record {
+    pub(crate) fn record(&self, claim: &Claim, now: Time, kind: AuditKind, detail: String) -> AuditRecord {
+        AuditRecord {
             id: record_id(now, claim.revision, self.world.chance()),
             tenant: claim.tenant,
             subject: claim.subject,

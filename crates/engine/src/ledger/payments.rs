@@ -13,10 +13,10 @@ use counterfoil_core::ledger::hold::Hold;
 use counterfoil_core::ledger::transaction::Transaction;
 use counterfoil_core::outbox::Flow;
 use counterfoil_core::payments::charge::Charge;
-use counterfoil_core::payments::charge::create::{CreateCharge, Wanted};
+use counterfoil_core::payments::charge::create::{CreateCharge, NewCharge};
 use counterfoil_core::payments::flow::SagaAction;
-use counterfoil_core::payments::ledger::decide::{Frame, add_delta, captured, end, reserve};
-use counterfoil_core::payments::ledger::{End, Named};
+use counterfoil_core::payments::ledger::decide::{DecisionContext, add_delta, captured, end, reserve};
+use counterfoil_core::payments::ledger::{AccountSelector, End};
 use counterfoil_core::payments::{PaymentSubject, Work};
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::id::{AccountId, HoldId, TenantId, TransactionId};
@@ -88,13 +88,13 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     async fn named_for(
         &self,
         tenant: TenantId,
-        wanted: &Wanted,
+        wanted: &NewCharge,
         named: AccountId,
         place: &str,
     ) -> Result<AccountId, Submitted> {
         let asset = wanted.amount.asset();
         let wrong = |message: String| Err(Submitted::Invalid(vec![Flaw::new(place, message)]));
-        match self.account(tenant, &Named::Id(named)).await {
+        match self.account(tenant, &AccountSelector::Id(named)).await {
             Ok(Some(account)) if Role::Receivable.code(asset).is_ok_and(|code| code == account.code) => {
                 wrong("a charge debits this account by itself; name another".to_owned())
             }
@@ -163,7 +163,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let (tenant, asset) = (work.outbox.tenant, work.subject.amount().asset());
         let hold = work.outbox.hold.ok_or_else(|| "nothing can be reserved without a number".to_owned())?;
         let there = async |id: AccountId| {
-            let account = self.account(tenant, &Named::Id(id)).await.map_err(|error| error.to_string())?;
+            let account =
+                self.account(tenant, &AccountSelector::Id(id)).await.map_err(|error| error.to_string())?;
             account.ok_or_else(|| "the account that pays is not there".to_owned())
         };
         let (from, to, amount) = match &work.subject {
@@ -186,7 +187,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 (there(payout.order.account).await?, to, payout.order.amount.minor())
             }
         };
-        let frame = Frame { tenant, id: TransactionId::from_i64(hold.to_i64()), now };
+        let frame = DecisionContext { tenant, id: TransactionId::from_i64(hold.to_i64()), now };
         let (transaction, hold) = reserve(from.id, to.id, amount, asset, frame)
             .map_err(|bad| format!("the reservation has bad legs: {bad:?}"))?;
         booking.post(transaction, [&from, &to])?;
@@ -205,12 +206,12 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let Some(id) = work.outbox.hold else { return Ok(()) };
         let hold = self.reservation(work.outbox.tenant, id).await?;
         let number = self.next_id(now).await.ok_or_else(|| "no id can be minted".to_owned())?;
-        let frame = Frame { tenant: hold.tenant, id: TransactionId::from_i64(number), now };
+        let frame = DecisionContext { tenant: hold.tenant, id: TransactionId::from_i64(number), now };
         let (transaction, ended) =
             end(&hold, how, frame).map_err(|flaws| format!("the reservation cannot be ended: {flaws:?}"))?;
         let mut accounts = Vec::with_capacity(2);
         for account in [hold.from, hold.to] {
-            let found = self.account(hold.tenant, &Named::Id(account)).await;
+            let found = self.account(hold.tenant, &AccountSelector::Id(account)).await;
             let found = found.map_err(|error| error.to_string())?;
             accounts.push(found.ok_or_else(|| "an account of the reservation is not there".to_owned())?);
         }
@@ -234,7 +235,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     /// The account a charge credits; suspense for charges of a store from before there were accounts.
     async fn credited(&self, charge: &Charge) -> Result<Arc<Account>, String> {
-        let named = Named::Id(charge.order.destination);
+        let named = AccountSelector::Id(charge.order.destination);
         match self.account(charge.tenant, &named).await.map_err(|error| error.to_string())? {
             Some(account) => Ok(account),
             None => self.suspense(charge).await,
@@ -250,7 +251,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         };
         let credited = posting.legs.as_slice().iter().find(|leg| leg.side == Side::Credit);
         let named = credited.map_or(charge.order.destination, |leg| leg.account);
-        let account = self.account(charge.tenant, &Named::Id(named)).await;
+        let account = self.account(charge.tenant, &AccountSelector::Id(named)).await;
         let account = account.map_err(|error| error.to_string())?;
         account.ok_or_else(|| "the account the charge was posted to is not there".to_owned())
     }

@@ -13,7 +13,7 @@ use crate::world::World;
 use counterfoil_core::idempotency::claim::Claim;
 use counterfoil_core::ledger::account::{Account, Side};
 use counterfoil_core::ledger::chart::{Role, peer_code};
-use counterfoil_core::payments::ledger::{Named, Refusal};
+use counterfoil_core::payments::ledger::{AccountSelector, LedgerRefusal};
 use counterfoil_core::payments::payout::create::{self, CreatePayout};
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::id::PayoutId;
@@ -42,7 +42,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 Submitted::StoreUnavailable
             });
         };
-        match self.account(tenant, &Named::Id(named)).await {
+        match self.account(tenant, &AccountSelector::Id(named)).await {
             Ok(Some(account)) if account.asset != asset => wrong(format!(
                 "the account counts {}, not {asset}; name an account of {asset}",
                 account.asset
@@ -77,7 +77,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         };
         // After the look: what is decided on it is no older than it.
         let (now, subject, set) = self.mint_pair().await?;
-        let minted = create::Minted {
+        let minted = create::PayoutIds {
             payout: PayoutId::from_i64(subject),
             now,
             chance: self.world.chance(),
@@ -111,7 +111,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let Some(Some(Row::Account(account))) = rows.next() else { return Err(Opened::Failed) };
         let Ok(balance) = self.balance(&account, Upto::Now).await else { return Err(Opened::Failed) };
         if balance.view.available < i128::from(command.wanted.amount.minor()) {
-            let refusal = Refusal::InsufficientFunds;
+            let refusal = LedgerRefusal::InsufficientFunds;
             return Err(self.refused_by_the_ledger(asked, refusal, None, expired).await);
         }
         Ok(Before::Account(Box::new(account)))

@@ -5,7 +5,7 @@ use crate::service::{BalanceView, TransactionView, TransferView};
 use crate::world::World;
 use counterfoil_core::ledger::account::Account;
 use counterfoil_core::ledger::totals::Totals;
-use counterfoil_core::ledger::transaction::{Kind, Reversal};
+use counterfoil_core::ledger::transaction::{Reversal, TransactionKind};
 use counterfoil_core::types::id::{HoldId, TenantId, TransactionId};
 use counterfoil_core::types::position::Position;
 use counterfoil_gateway::Gateway;
@@ -36,7 +36,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(rows.into_iter().flatten().find_map(|row| match row {
             Row::Hold(hold) if hold.tenant == tenant => Some(TransferView::Held(hold)),
             Row::Transaction(transaction)
-                if transaction.tenant == tenant && transaction.kind == Kind::Transfer =>
+                if transaction.tenant == tenant && transaction.kind == TransactionKind::Transfer =>
             {
                 Some(TransferView::Done(transaction))
             }

@@ -6,13 +6,15 @@ use crate::engine::Inner;
 use crate::signal::Signal;
 use crate::world::World;
 use counterfoil_core::ledger::account::Account;
-use counterfoil_core::ledger::balance::{Balance, Delta, Unfit};
-use counterfoil_core::ledger::shard::{Part, Plan, pick, plan, refill};
+use counterfoil_core::ledger::balance::{Balance, BalanceRefusal, Delta};
+use counterfoil_core::ledger::shard::{ShardPart, ShardPlan, pick, plan, refill};
 use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::limits::{CHANGES_PER_SET_MAX, SCAN_MAX};
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_gateway::Gateway;
-use counterfoil_store::{ChangeSet, Move, ReadError, Reason, Receipt, Refusal, Row, RowKey, Store};
+use counterfoil_store::{
+    ChangeSet, CommitReceipt, CommitRefusal, Move, ReadError, RefusalReason, Row, RowKey, Store,
+};
 use std::sync::Arc;
 
 /// What guarded accounts gain and lose, each account once.
@@ -22,9 +24,9 @@ pub(crate) type Deltas = Vec<(Arc<Account>, Delta)>;
 #[derive(Debug)]
 pub(crate) enum Blocked {
     /// A change that is no move was refused.
-    Refused(Box<Refusal>),
+    Refused(Box<CommitRefusal>),
     /// An account as a whole does not allow it.
-    Unfit(Unfit),
+    Unfit(BalanceRefusal),
     /// The store did not take it, or nobody knows.
     Failed(NotCommitted),
 }
@@ -46,11 +48,11 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         set: &ChangeSet,
         deltas: &Deltas,
         seed: u128,
-    ) -> Result<Receipt, Blocked> {
+    ) -> Result<CommitReceipt, Blocked> {
         let first = |(account, delta): &(Arc<Account>, Delta)| {
-            vec![Part { shard: pick(account.shards, seed), delta: *delta }]
+            vec![ShardPart { shard: pick(account.shards, seed), delta: *delta }]
         };
-        let mut plans: Vec<Vec<Part>> = deltas.iter().map(first).collect();
+        let mut plans: Vec<Vec<ShardPart>> = deltas.iter().map(first).collect();
         for _ in 0..PLANS_MAX {
             let mut whole = set.clone();
             // Which account each move belongs to.
@@ -96,7 +98,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         wanted: u8,
         delta: Delta,
         room: usize,
-    ) -> Result<Vec<Part>, Blocked> {
+    ) -> Result<Vec<ShardPart>, Blocked> {
         let unavailable = |why: String| Blocked::Failed(NotCommitted::Unavailable(why));
         for _ in 0..PLANS_MAX {
             let shards = self.shards(vec![Arc::clone(account)]).await;
@@ -109,8 +111,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 return Ok(parts);
             }
             match plan(&shards, delta, room).map_err(Blocked::Unfit)? {
-                Plan::Apply(parts) => return Ok(parts),
-                Plan::GatherFirst(parts) => self.gather(account, &parts).await?,
+                ShardPlan::Apply(parts) => return Ok(parts),
+                ShardPlan::GatherFirst(parts) => self.gather(account, &parts).await?,
             }
         }
         Err(unavailable("the account's shards change too fast to be gathered".into()))
@@ -160,7 +162,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 
     /// Moves money between the shards of one account; its sum stays what it is.
-    async fn gather(&self, account: &Account, parts: &[Part]) -> Result<(), Blocked> {
+    async fn gather(&self, account: &Account, parts: &[ShardPart]) -> Result<(), Blocked> {
         let Some(id) = self.next_id(self.store.now()).await else {
             return Err(Blocked::Failed(NotCommitted::Unavailable("no id can be minted".into())));
         };
@@ -177,7 +179,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     fn warm(&self, deltas: &Deltas) {
         for (account, _) in deltas {
             for (hot, writes) in self.heat.wrote(account, self.store.now()) {
-                let reference = self.references.seal(Kind::Account, hot.to_i64());
+                let reference = self.references.seal(ReferenceKind::Account, hot.to_i64());
                 tracing::warn!(account = %reference, writes, "a guarded account is hot; spread it with POST /v1/accounts/{{id}}/shards");
                 self.watch.saw(Signal::HotAccount { account: hot, writes });
             }
@@ -189,15 +191,19 @@ fn numbers(account: &Account) -> impl Iterator<Item = u8> {
     (0..account.widest).map_while(|number| u8::try_from(number).ok())
 }
 
-fn motion(account: &Account, part: &Part) -> Move {
+fn motion(account: &Account, part: &ShardPart) -> Move {
     let (tenant, guarded) = (account.tenant, account.guard.guarded());
     Move { tenant, account: account.id, shard: part.shard, guarded, delta: part.delta }
 }
 
 /// Whether the judge refused because of a balance.
-const fn is_unfit(reason: Reason) -> bool {
+const fn is_unfit(reason: RefusalReason) -> bool {
     match reason {
-        Reason::Insufficient | Reason::CapExceeded | Reason::NotHeld => true,
-        Reason::Malformed | Reason::Present | Reason::Absent | Reason::Stale | Reason::IllegalMove => false,
+        RefusalReason::Insufficient | RefusalReason::CapExceeded | RefusalReason::NotHeld => true,
+        RefusalReason::Malformed
+        | RefusalReason::Present
+        | RefusalReason::Absent
+        | RefusalReason::Stale
+        | RefusalReason::IllegalMove => false,
     }
 }

@@ -1,6 +1,6 @@
 //! Stored answers: readable, about what their claim made, and with their windows in order.
 
-use super::report::Report;
+use super::report::VerifyReport;
 use counterfoil_core::idempotency::claim::{Claim, Settled};
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::payout::Payout;
@@ -35,7 +35,7 @@ impl<'a> Expected<'a> {
 }
 
 /// Checks a claim's answer, if it has one.
-pub(super) fn check(claim: &Claim, expected: Expected<'_>, report: &mut Report) {
+pub(super) fn check(claim: &Claim, expected: Expected<'_>, report: &mut VerifyReport) {
     let Some(settled) = claim.state.settled() else { return };
     let name = expected.id;
     report.note("answer_is_whole", damage(&expected, settled).map(|what| format!("{name}: {what}")));

@@ -4,15 +4,15 @@ use super::answers::{self, Expected};
 use super::claims::Makers;
 use super::ledger::{Captured, Captures};
 use super::operations::{self, Tallies};
-use super::report::Report;
+use super::report::VerifyReport;
 use super::timelines;
-use counterfoil_core::audit::Record;
-use counterfoil_core::idempotency::claim::{Claim, State};
+use counterfoil_core::audit::AuditRecord;
+use counterfoil_core::idempotency::claim::{Claim, ClaimState};
 use counterfoil_core::outbox::Outbox;
-use counterfoil_core::payments::charge::{Charge, Status};
+use counterfoil_core::payments::charge::{Charge, ChargeStatus};
 use counterfoil_core::types::id::{ChargeId, TenantId};
 use counterfoil_core::types::limits::SCAN_MAX;
-use counterfoil_core::types::reference::{Kind as ReferenceKind, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
 use std::collections::HashSet;
 
@@ -32,7 +32,7 @@ pub(super) async fn check<S: Store>(
     store: &S,
     (claims, tallies): (&Makers, &Tallies),
     references: &References,
-    report: &mut Report,
+    report: &mut VerifyReport,
     progress: &impl Fn(u64),
 ) -> Result<Captures, ReadError> {
     let mut captured = Captures::new();
@@ -100,12 +100,12 @@ async fn views<S: Store>(
     Ok(views)
 }
 
-fn check_view(view: &View, report: &mut Report) {
+fn check_view(view: &View, report: &mut VerifyReport) {
     let name = &view.reference;
     let open = is_being_made(&view.charge);
     // A charge made after the claims were listed is not judged by a claim this look cannot see.
     if let Some(claim) = &view.claim {
-        let settled = claim.state.settled().is_some() || matches!(claim.state, State::Expired { .. });
+        let settled = claim.state.settled().is_some() || matches!(claim.state, ClaimState::Expired { .. });
         let broken = match (settled, &view.outbox) {
             (false, None) => Some(format!("{name} is {} and has no work", claim.state.name())),
             (true, Some(_)) => Some(format!("{name} is {} and has work left", claim.state.name())),
@@ -129,17 +129,18 @@ fn check_view(view: &View, report: &mut Report) {
 
 /// Whether the charge is still being made: one that is parked later is so for an operation on it.
 fn is_being_made(charge: &Charge) -> bool {
-    charge.status == Status::Processing || (charge.status == Status::Parked && charge.working.is_none())
+    charge.status == ChargeStatus::Processing
+        || (charge.status == ChargeStatus::Parked && charge.working.is_none())
 }
 
 fn disagreement(view: &View, claim: &Claim) -> Option<String> {
     let status = view.charge.status;
     let agrees = match &claim.state {
-        State::Completed(_) => !is_being_made(&view.charge) && status != Status::Failed,
-        State::FailedTerminal(_) => status == Status::Failed,
-        State::InFlight(_) | State::FailedRetry { .. } => status == Status::Processing,
-        State::Uncertain(_) => is_being_made(&view.charge),
-        State::Expired { .. } => !is_being_made(&view.charge),
+        ClaimState::Completed(_) => !is_being_made(&view.charge) && status != ChargeStatus::Failed,
+        ClaimState::FailedTerminal(_) => status == ChargeStatus::Failed,
+        ClaimState::InFlight(_) | ClaimState::FailedRetry { .. } => status == ChargeStatus::Processing,
+        ClaimState::Uncertain(_) => is_being_made(&view.charge),
+        ClaimState::Expired { .. } => !is_being_made(&view.charge),
     };
     (!agrees)
         .then(|| format!("{} is {} but its claim is {}", view.reference, status.name(), claim.state.name()))
@@ -151,7 +152,7 @@ async fn check_operations<S: Store>(
     store: &S,
     view: &View,
     tallies: &Tallies,
-    report: &mut Report,
+    report: &mut VerifyReport,
 ) -> Result<(), ReadError> {
     let mut broken = tallies.difference(&view.charge);
     if broken.is_some() {
@@ -161,8 +162,8 @@ async fn check_operations<S: Store>(
     Ok(())
 }
 
-fn check_provider(view: &View, seen: &mut HashSet<String>, report: &mut Report) {
-    let executed = !is_being_made(&view.charge) && view.charge.status != Status::Failed;
+fn check_provider(view: &View, seen: &mut HashSet<String>, report: &mut VerifyReport) {
+    let executed = !is_being_made(&view.charge) && view.charge.status != ChargeStatus::Failed;
     if let (true, Some(reference)) = (executed, &view.charge.provider_reference) {
         let fresh = seen.insert(reference.clone());
         report.note(
@@ -172,10 +173,10 @@ fn check_provider(view: &View, seen: &mut HashSet<String>, report: &mut Report) 
     }
 }
 
-fn check_timeline(view: &View, records: &[Record], report: &mut Report) {
+fn check_timeline(view: &View, records: &[AuditRecord], report: &mut VerifyReport) {
     let (name, status) = (&view.reference, view.charge.status);
     let open = is_being_made(&view.charge);
-    let nameless = !open && status != Status::Failed && view.charge.provider_reference.is_none();
+    let nameless = !open && status != ChargeStatus::Failed && view.charge.provider_reference.is_none();
     report.note("provider_effect_is_single", nameless.then(|| format!("{name} has no provider reference")));
     let broken = timelines::disorder(records, open, status.name());
     report.note("timeline_is_lawful", broken.map(|what| format!("{name} {what}")));

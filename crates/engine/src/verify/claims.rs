@@ -1,8 +1,8 @@
 //! Which claim made what, claims that made nothing, and keys with more than one.
 
-use super::report::Report;
+use super::report::VerifyReport;
 use super::rows::Rows;
-use counterfoil_core::idempotency::claim::{Claim, ClaimId, Resource, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, ClaimState, Resource};
 use counterfoil_core::types::id::{ChargeId, OperationId, PayoutId, SubjectId, TenantId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
@@ -21,7 +21,7 @@ pub(super) struct Makers {
 
 impl Makers {
     /// Lists all claims, and checks that no key has two.
-    pub(super) async fn list<S: Store>(store: &S, report: &mut Report) -> Result<Makers, ReadError> {
+    pub(super) async fn list<S: Store>(store: &S, report: &mut VerifyReport) -> Result<Makers, ReadError> {
         let (mut all, mut keys) = (Makers::default(), Vec::new());
         each(store, |claim| {
             all.note(claim.subject, claim.makes, (claim.tenant, claim.id));
@@ -78,7 +78,7 @@ impl Makers {
     pub(super) async fn check_orphans<S: Store>(
         &self,
         store: &S,
-        report: &mut Report,
+        report: &mut VerifyReport,
     ) -> Result<(), ReadError> {
         let charges: Vec<(ChargeId, TenantId)> =
             self.charges.iter().map(|(id, (of, _))| (*id, *of)).collect();
@@ -124,7 +124,7 @@ impl Makers {
 async fn check_again<S: Store>(
     store: &S,
     twins: &HashSet<SubjectId>,
-    report: &mut Report,
+    report: &mut VerifyReport,
 ) -> Result<(), ReadError> {
     let mut there = HashMap::new();
     each(store, |claim| {
@@ -162,9 +162,9 @@ fn abridged(id: ClaimId) -> u64 {
 }
 
 /// Whether a claim is still to be settled.
-pub(super) fn is_open(state: &State) -> bool {
+pub(super) fn is_open(state: &ClaimState) -> bool {
     match state {
-        State::InFlight(_) | State::FailedRetry { .. } | State::Uncertain(_) => true,
-        State::Completed(_) | State::FailedTerminal(_) | State::Expired { .. } => false,
+        ClaimState::InFlight(_) | ClaimState::FailedRetry { .. } | ClaimState::Uncertain(_) => true,
+        ClaimState::Completed(_) | ClaimState::FailedTerminal(_) | ClaimState::Expired { .. } => false,
     }
 }

@@ -1,8 +1,8 @@
 //! The order of commits.
 
-use super::report::Report;
+use super::report::VerifyReport;
 use counterfoil_core::types::time::Time;
-use counterfoil_store::{Committed, Position, ReadError, Receipt, Store};
+use counterfoil_store::{CommitReceipt, Committed, Position, ReadError, Store};
 
 /// The last commit at this moment. Halving finds it, so that nothing has to be walked to stop in time.
 pub(super) async fn head<S: Store>(store: &S) -> Result<Position, ReadError> {
@@ -25,11 +25,11 @@ pub(super) async fn head<S: Store>(store: &S) -> Result<Position, ReadError> {
 }
 
 /// How far the walk has come.
-pub(super) struct Order(Receipt);
+pub(super) struct Order(CommitReceipt);
 
 impl Default for Order {
     fn default() -> Order {
-        Order(Receipt { position: Position::START, at: Time::EPOCH })
+        Order(CommitReceipt { position: Position::START, at: Time::EPOCH })
     }
 }
 
@@ -40,7 +40,7 @@ impl Order {
     }
 
     /// Sees the next commit.
-    pub(super) fn see(&mut self, commit: &Committed, report: &mut Report) {
+    pub(super) fn see(&mut self, commit: &Committed, report: &mut VerifyReport) {
         let (Position(before), Position(position)) = (self.0.position, commit.receipt.position);
         let dense = position == before.saturating_add(1);
         let ordered = commit.receipt.at >= self.0.at;

@@ -13,7 +13,7 @@ mod rows;
 mod timelines;
 mod work;
 
-pub use report::{Finding, Report};
+pub use report::{Finding, VerifyReport};
 
 use counterfoil_core::types::digest::MacKey;
 use counterfoil_core::types::limits::SCAN_MAX;
@@ -21,9 +21,9 @@ use counterfoil_core::types::reference::References;
 use counterfoil_store::{ReadError, Store};
 
 /// Checks every invariant. `progress` is told how many rows were looked at so far.
-pub async fn verify<S: Store>(store: &S, progress: impl Fn(u64)) -> Result<Report, ReadError> {
+pub async fn verify<S: Store>(store: &S, progress: impl Fn(u64)) -> Result<VerifyReport, ReadError> {
     let references = References::new(MacKey::new(store.secret().reveal()));
-    let mut report = Report::default();
+    let mut report = VerifyReport::default();
     let claims = claims::Makers::list(store, &mut report).await?;
     let tallies = operations::check(store, &claims, &references, &mut report).await?;
     let captured = charges::check(store, (&claims, &tallies), &references, &mut report, &progress).await?;

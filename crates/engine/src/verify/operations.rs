@@ -3,17 +3,17 @@
 
 use super::answers::{self, Expected};
 use super::claims::{Makers, is_open};
-use super::report::Report;
+use super::report::VerifyReport;
 use super::rows::Rows;
-use counterfoil_core::idempotency::claim::{Claim, ClaimId, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, ClaimState};
 use counterfoil_core::ledger::chart::Role;
-use counterfoil_core::ledger::hold::{Hold, State as HoldState};
+use counterfoil_core::ledger::hold::{Hold, HoldState};
 use counterfoil_core::outbox::{Outbox, Payment};
-use counterfoil_core::payments::charge::{Charge, Status as ChargeStatus, Sums};
-use counterfoil_core::payments::operation::{Kind, Operation, Status};
+use counterfoil_core::payments::charge::{Charge, ChargeStatus, ChargeSums};
+use counterfoil_core::payments::operation::{Operation, OperationKind, OperationStatus};
 use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, OperationId, TenantId};
 use counterfoil_core::types::limits::SCAN_MAX;
-use counterfoil_core::types::reference::{Kind as ReferenceKind, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ struct Tally {
     captures: u32,
     voids: u32,
     /// Captures and voids that have not ended.
-    open: Vec<(OperationId, Status)>,
+    open: Vec<(OperationId, OperationStatus)>,
 }
 
 impl Tallies {
@@ -49,21 +49,28 @@ impl Tally {
     fn add(&mut self, operation: &Operation) {
         let amount = operation.amount.minor();
         match (operation.kind, operation.status) {
-            (_, Status::Failed) => {}
-            (Kind::Refund, Status::Succeeded) => self.refunded = self.refunded.saturating_add(amount),
-            (Kind::Refund, Status::Processing | Status::Parked) => {
+            (_, OperationStatus::Failed) => {}
+            (OperationKind::Refund, OperationStatus::Succeeded) => {
+                self.refunded = self.refunded.saturating_add(amount)
+            }
+            (OperationKind::Refund, OperationStatus::Processing | OperationStatus::Parked) => {
                 self.refunding = self.refunding.saturating_add(amount);
             }
-            (Kind::Capture, Status::Succeeded) => self.captures = self.captures.saturating_add(1),
-            (Kind::Void, Status::Succeeded) => self.voids = self.voids.saturating_add(1),
-            (Kind::Capture | Kind::Void, Status::Processing | Status::Parked) => {
+            (OperationKind::Capture, OperationStatus::Succeeded) => {
+                self.captures = self.captures.saturating_add(1)
+            }
+            (OperationKind::Void, OperationStatus::Succeeded) => self.voids = self.voids.saturating_add(1),
+            (
+                OperationKind::Capture | OperationKind::Void,
+                OperationStatus::Processing | OperationStatus::Parked,
+            ) => {
                 self.open.push((operation.id, operation.status));
             }
         }
     }
 
     fn difference(&self, charge: &Charge) -> Option<String> {
-        let Sums { captured, refunded, refunding } = charge.sums;
+        let ChargeSums { captured, refunded, refunding } = charge.sums;
         if (refunded, refunding) != (self.refunded, self.refunding) {
             return Some(format!(
                 "says {refunded} given back and {refunding} on the way, its refunds say {} and {}",
@@ -92,7 +99,7 @@ impl Tally {
 
     /// Whether the charge's status is what was done to it.
     fn allows(&self, charge: &Charge) -> bool {
-        let Sums { captured, refunded, .. } = charge.sums;
+        let ChargeSums { captured, refunded, .. } = charge.sums;
         let untouched = captured == 0 && self.voids == 0;
         match charge.status {
             ChargeStatus::Processing | ChargeStatus::Failed => untouched && self.open.is_empty(),
@@ -107,7 +114,7 @@ impl Tally {
     }
 
     fn has_parked(&self) -> bool {
-        self.open.iter().any(|(_, status)| *status == Status::Parked)
+        self.open.iter().any(|(_, status)| *status == OperationStatus::Parked)
     }
 }
 
@@ -149,7 +156,7 @@ pub(super) async fn check<S: Store>(
     store: &S,
     claims: &Makers,
     references: &References,
-    report: &mut Report,
+    report: &mut VerifyReport,
 ) -> Result<Tallies, ReadError> {
     let (mut tallies, mut after) = (Tallies::default(), None);
     loop {
@@ -184,7 +191,7 @@ fn keys(operation: &Operation, claim: Option<ClaimId>) -> Vec<RowKey> {
         RowKey::Charge(tenant, charge),
     ];
     keys.extend(claim.map(|claim| RowKey::Claim(tenant, claim)));
-    if operation.kind == Kind::Refund {
+    if operation.kind == OperationKind::Refund {
         keys.push(RowKey::Hold(tenant, hold_of(id)));
         let codes = [Role::Receivable, Role::Suspense].map(|role| role.code(operation.amount.asset()));
         keys.extend(codes.into_iter().flatten().map(|code| RowKey::Name(tenant, code)));
@@ -224,11 +231,11 @@ impl<'a> View<'a> {
         self.outbox.filter(|_| unseen).map(|outbox| outbox.claim)
     }
 
-    fn check(&self, references: &References, report: &mut Report) {
+    fn check(&self, references: &References, report: &mut VerifyReport) {
         let Operation { id, kind, charge, .. } = *self.operation;
         let seal = |kind, id| references.seal(kind, id).to_string();
         let charge = seal(ReferenceKind::Charge, charge.to_i64());
-        let refund = (kind == Kind::Refund).then(|| seal(ReferenceKind::Refund, id.to_i64()));
+        let refund = (kind == OperationKind::Refund).then(|| seal(ReferenceKind::Refund, id.to_i64()));
         let name = match &refund {
             Some(refund) => format!("{refund} of {charge}"),
             None => format!("the {} of {charge}", kind.name()),
@@ -247,7 +254,7 @@ impl<'a> View<'a> {
                 answers::check(claim, expected, report);
             }
         }
-        if kind == Kind::Refund {
+        if kind == OperationKind::Refund {
             report.note("refunds_are_posted", self.misbooked().map(|what| format!("{name} {what}")));
         }
     }
@@ -268,9 +275,9 @@ impl<'a> View<'a> {
         }
         let agrees = match self.claim.map(|claim| &claim.state) {
             // A claim goes long after its answer; while there is work, it is there.
-            None | Some(State::Expired { .. }) => self.operation.status.is_final(),
-            Some(State::Completed(_)) => self.operation.status == Status::Succeeded,
-            Some(State::FailedTerminal(_)) => self.operation.status == Status::Failed,
+            None | Some(ClaimState::Expired { .. }) => self.operation.status.is_final(),
+            Some(ClaimState::Completed(_)) => self.operation.status == OperationStatus::Succeeded,
+            Some(ClaimState::FailedTerminal(_)) => self.operation.status == OperationStatus::Failed,
             Some(state) => is_open(state) && !self.operation.status.is_final(),
         };
         let claim = self.claim.map_or("gone", |claim| claim.state.name());
@@ -279,12 +286,12 @@ impl<'a> View<'a> {
 
     fn is_worked_on_by(&self, outbox: &Outbox) -> bool {
         let Operation { id, tenant, charge, kind, status, .. } = *self.operation;
-        let hold = (kind == Kind::Refund).then(|| hold_of(id));
+        let hold = (kind == OperationKind::Refund).then(|| hold_of(id));
         outbox.payment == Payment::Charge(charge)
             && outbox.tenant == tenant
             && outbox.saga.flow == kind.flow()
             && outbox.hold == hold
-            && outbox.parked.is_some() == (status == Status::Parked)
+            && outbox.parked.is_some() == (status == OperationStatus::Parked)
             && self.claim.is_none_or(|claim| claim.id == outbox.claim)
     }
 
@@ -301,11 +308,14 @@ impl<'a> View<'a> {
             return Some("has something else reserved under its number".to_owned());
         }
         let right = match (status, hold.state) {
-            (Status::Processing | Status::Parked, HoldState::Pending)
-            | (Status::Failed, HoldState::Voided { .. }) => true,
-            (Status::Succeeded, HoldState::Posted { amount, .. }) => amount == hold.amount,
+            (OperationStatus::Processing | OperationStatus::Parked, HoldState::Pending)
+            | (OperationStatus::Failed, HoldState::Voided { .. }) => true,
+            (OperationStatus::Succeeded, HoldState::Posted { amount, .. }) => amount == hold.amount,
             (
-                Status::Processing | Status::Parked | Status::Failed | Status::Succeeded,
+                OperationStatus::Processing
+                | OperationStatus::Parked
+                | OperationStatus::Failed
+                | OperationStatus::Succeeded,
                 HoldState::Pending
                 | HoldState::Posted { .. }
                 | HoldState::Voided { .. }

@@ -2,16 +2,16 @@
 
 use super::answers::{self, Expected};
 use super::claims::{Makers, is_open};
-use super::report::Report;
+use super::report::VerifyReport;
 use super::rows::Rows;
 use super::timelines;
-use counterfoil_core::audit::Record;
-use counterfoil_core::idempotency::claim::{Claim, ClaimId, State};
-use counterfoil_core::ledger::account::Code;
+use counterfoil_core::audit::AuditRecord;
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, ClaimState};
+use counterfoil_core::ledger::account::AccountCode;
 use counterfoil_core::ledger::chart::{Role, peer_code};
-use counterfoil_core::ledger::hold::{Hold, State as HoldState};
+use counterfoil_core::ledger::hold::{Hold, HoldState};
 use counterfoil_core::outbox::{Flow, Outbox, Payment};
-use counterfoil_core::payments::payout::{Payout, Status};
+use counterfoil_core::payments::payout::{Payout, PayoutStatus};
 use counterfoil_core::types::id::HoldId;
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::peer::PeerName;
@@ -27,7 +27,7 @@ pub(super) async fn check<S: Store>(
     store: &S,
     claims: &Makers,
     references: &References,
-    report: &mut Report,
+    report: &mut VerifyReport,
 ) -> Result<(), ReadError> {
     let (mut after, mut seen) = (None, HashSet::new());
     loop {
@@ -73,7 +73,7 @@ fn keys(payout: &Payout, claim: Option<ClaimId>) -> Vec<RowKey> {
 }
 
 /// The account a payout credits: what providers owe, or what is owed to its peer.
-fn credited(payout: &Payout) -> Option<Code> {
+fn credited(payout: &Payout) -> Option<AccountCode> {
     let asset = payout.order.amount.asset();
     match payout.provider.peer() {
         None => Role::Receivable.code(asset).ok(),
@@ -106,12 +106,12 @@ impl<'a> View<'a> {
         self.outbox.filter(|_| unseen).map(|outbox| outbox.claim)
     }
 
-    fn check(&self, references: &References, seen: &mut HashSet<String>, report: &mut Report) {
+    fn check(&self, references: &References, seen: &mut HashSet<String>, report: &mut VerifyReport) {
         let name = Payment::Payout(self.payout.id).reference(references).to_string();
         let told = |what: Option<String>| what.map(|what| format!("{name} {what}"));
         report.note("payout_has_work", told(self.disorder()));
         report.note("payouts_are_posted", told(self.misbooked()));
-        if self.payout.status == Status::Paid {
+        if self.payout.status == PayoutStatus::Paid {
             let broken = match &self.payout.provider_reference {
                 None => Some("has no provider reference".to_owned()),
                 Some(reference) if !seen.insert(reference.clone()) => Some(format!("shares {reference}")),
@@ -124,7 +124,7 @@ impl<'a> View<'a> {
         }
     }
 
-    fn check_timeline(&self, records: &[Record], references: &References, report: &mut Report) {
+    fn check_timeline(&self, records: &[AuditRecord], references: &References, report: &mut VerifyReport) {
         let status = self.payout.status;
         let name = Payment::Payout(self.payout.id).reference(references);
         let broken = timelines::disorder(records, !status.is_final(), status.name());
@@ -144,9 +144,9 @@ impl<'a> View<'a> {
         }
         let agrees = match self.claim.map(|claim| &claim.state) {
             // A claim goes long after its answer; while there is work, it is there.
-            None | Some(State::Expired { .. }) => status.is_final(),
-            Some(State::Completed(_)) => status == Status::Paid,
-            Some(State::FailedTerminal(_)) => status == Status::Failed,
+            None | Some(ClaimState::Expired { .. }) => status.is_final(),
+            Some(ClaimState::Completed(_)) => status == PayoutStatus::Paid,
+            Some(ClaimState::FailedTerminal(_)) => status == PayoutStatus::Failed,
             Some(state) => is_open(state) && !status.is_final(),
         };
         let claim = self.claim.map_or("gone", |claim| claim.state.name());
@@ -160,7 +160,7 @@ impl<'a> View<'a> {
             && outbox.provider == *provider
             && outbox.saga.flow == Flow::Payout
             && outbox.hold == Some(HoldId::from_i64(id.to_i64()))
-            && outbox.parked.is_some() == (*status == Status::Parked)
+            && outbox.parked.is_some() == (*status == PayoutStatus::Parked)
             && self.claim.is_none_or(|claim| claim.id == outbox.claim)
     }
 
@@ -174,11 +174,11 @@ impl<'a> View<'a> {
             return Some("has something else reserved under its number".to_owned());
         }
         let right = match (status, hold.state) {
-            (Status::Processing | Status::Parked, HoldState::Pending)
-            | (Status::Failed, HoldState::Voided { .. }) => true,
-            (Status::Paid, HoldState::Posted { amount, .. }) => amount == order.amount.minor(),
+            (PayoutStatus::Processing | PayoutStatus::Parked, HoldState::Pending)
+            | (PayoutStatus::Failed, HoldState::Voided { .. }) => true,
+            (PayoutStatus::Paid, HoldState::Posted { amount, .. }) => amount == order.amount.minor(),
             (
-                Status::Processing | Status::Parked | Status::Failed | Status::Paid,
+                PayoutStatus::Processing | PayoutStatus::Parked | PayoutStatus::Failed | PayoutStatus::Paid,
                 HoldState::Pending
                 | HoldState::Posted { .. }
                 | HoldState::Voided { .. }

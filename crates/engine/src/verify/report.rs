@@ -2,7 +2,7 @@
 
 /// One row per invariant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct VerifyReport {
     findings: Vec<Finding>,
 }
 
@@ -107,7 +107,7 @@ pub(super) const INVARIANTS: [(&str, &str); 28] = [
     ("account_names", "a code names the account that bears it, and every account's code names it"),
 ];
 
-impl Report {
+impl VerifyReport {
     /// All findings, in a fixed order; an invariant that looked at nothing is listed too.
     pub fn findings(&self) -> Vec<Finding> {
         INVARIANTS.iter().map(|(invariant, meaning)| self.find(invariant, meaning)).collect()

@@ -1,7 +1,7 @@
 //! Rows by their keys, read in as few reads as allowed. As many as one read takes are from one moment.
 
 use counterfoil_core::idempotency::claim::{Claim, ClaimId};
-use counterfoil_core::ledger::account::{Account, Code, Name};
+use counterfoil_core::ledger::account::{Account, AccountCode, AccountName};
 use counterfoil_core::ledger::balance::Balance;
 use counterfoil_core::ledger::hold::Hold;
 use counterfoil_core::ledger::transaction::{Reversal, Transaction};
@@ -54,7 +54,7 @@ impl Rows {
         self.0.values().filter_map(|row| if let Row::Account(account) = row { Some(account) } else { None })
     }
 
-    pub(super) fn names(&self) -> impl Iterator<Item = &Name> {
+    pub(super) fn names(&self) -> impl Iterator<Item = &AccountName> {
         self.0.values().filter_map(|row| if let Row::Name(name) = row { Some(name) } else { None })
     }
 
@@ -66,7 +66,7 @@ impl Rows {
         }
     }
 
-    pub(super) fn named(&self, tenant: TenantId, code: &Code) -> Option<&Name> {
+    pub(super) fn named(&self, tenant: TenantId, code: &AccountCode) -> Option<&AccountName> {
         if let Row::Name(name) = self.0.get(&RowKey::Name(tenant, code.clone()))? { Some(name) } else { None }
     }
 

@@ -1,6 +1,6 @@
 //! Timelines: the audit records of a payment, and what is lawful in them.
 
-use counterfoil_core::audit::{Kind, Record};
+use counterfoil_core::audit::{AuditKind, AuditRecord};
 use counterfoil_core::types::id::{SubjectId, TenantId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_store::{ReadError, Row, Scan, Store};
@@ -10,7 +10,7 @@ pub(super) async fn of<S: Store>(
     store: &S,
     tenant: TenantId,
     subject: SubjectId,
-) -> Result<Vec<Record>, ReadError> {
+) -> Result<Vec<AuditRecord>, ReadError> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
         let before = all.len();
@@ -21,19 +21,19 @@ pub(super) async fn of<S: Store>(
         if all.len().saturating_sub(before) < SCAN_MAX {
             return Ok(all);
         }
-        after = all.last().map(|record: &Record| record.id);
+        after = all.last().map(|record: &AuditRecord| record.id);
     }
 }
 
 /// What is wrong with the timeline of a payment that is still being made (`open`), or stands at `status`.
-pub(super) fn disorder(records: &[Record], open: bool, status: &str) -> Option<String> {
-    let begins = records.first().is_some_and(|first| first.kind == Kind::Claimed);
+pub(super) fn disorder(records: &[AuditRecord], open: bool, status: &str) -> Option<String> {
+    let begins = records.first().is_some_and(|first| first.kind == AuditKind::Claimed);
     // What comes after a charge is made belongs to its operations, side by side, each under a claim of its own.
-    let end = records.iter().position(|record| record.kind == Kind::Settled);
+    let end = records.iter().position(|record| record.kind == AuditKind::Settled);
     // So do requests that were refused meanwhile.
     let making = records.iter().take(end.map_or(records.len(), |at| at.saturating_add(1)));
     let fences: Vec<u64> =
-        making.filter(|record| record.kind != Kind::Refused).map(|record| record.fence).collect();
+        making.filter(|record| record.kind != AuditKind::Refused).map(|record| record.fence).collect();
     let falls = fences.iter().zip(fences.iter().skip(1)).any(|(earlier, later)| later < earlier);
     if !begins {
         Some("has no beginning".to_owned())

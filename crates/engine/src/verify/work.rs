@@ -1,13 +1,13 @@
 //! Work: every outbox row against what it is for, and what payments hold reserved against the work that will end it.
 
-use super::report::Report;
+use super::report::VerifyReport;
 use super::rows::Rows;
-use counterfoil_core::ledger::hold::{Hold, State};
+use counterfoil_core::ledger::hold::{Hold, HoldState};
 use counterfoil_core::outbox::{Flow, Outbox, Payment};
-use counterfoil_core::payments::charge::{Charge, Order, Status};
+use counterfoil_core::payments::charge::{Charge, ChargeOrder, ChargeStatus};
 use counterfoil_core::types::id::{HoldId, TenantId};
 use counterfoil_core::types::limits::SCAN_MAX;
-use counterfoil_core::types::reference::{Kind as ReferenceKind, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ const CHUNK: usize = 128;
 pub(super) async fn check<S: Store>(
     store: &S,
     references: &References,
-    report: &mut Report,
+    report: &mut VerifyReport,
 ) -> Result<(), ReadError> {
     // Listed before the work: what is still reserved after it was so all along, and its work was there to be seen.
     let reserved = reserved(store).await?;
@@ -64,7 +64,7 @@ fn makes_its_payment(outbox: &Outbox) -> bool {
     outbox.id == outbox.payment.subject()
 }
 
-fn check_row(outbox: &Outbox, rows: &Rows, shared: bool, references: &References, report: &mut Report) {
+fn check_row(outbox: &Outbox, rows: &Rows, shared: bool, references: &References, report: &mut VerifyReport) {
     let name = outbox.payment.reference(references);
     let flow = outbox.saga.flow.name();
     let (charge, payout) = match outbox.payment {
@@ -107,12 +107,12 @@ fn belongs(outbox: &Outbox, charge: &Charge) -> bool {
     let binding = charge.provider.endpoint.is_empty() || charge.provider == outbox.provider;
     let fits = !makes_its_payment(outbox)
         || (outbox.saga.flow == flow_of(&charge.order)
-            && outbox.parked.is_some() == (charge.status == Status::Parked));
+            && outbox.parked.is_some() == (charge.status == ChargeStatus::Parked));
     binding && fits && charge.tenant == outbox.tenant
 }
 
 /// The saga that makes a charge of that order.
-const fn flow_of(order: &Order) -> Flow {
+const fn flow_of(order: &ChargeOrder) -> Flow {
     match (order.wallet, order.capture) {
         (Some(_), _) => Flow::Split,
         (None, true) => Flow::Charge,
@@ -121,7 +121,7 @@ const fn flow_of(order: &Order) -> Flow {
 }
 
 fn is_reserved(hold: &Hold) -> bool {
-    hold.is_a_payments() && hold.state == State::Pending
+    hold.is_a_payments() && hold.state == HoldState::Pending
 }
 
 /// What payments hold reserved.
@@ -148,7 +148,7 @@ async fn check_reserved<S: Store>(
     reserved: &[(TenantId, HoldId)],
     named: &HashSet<HoldId>,
     references: &References,
-    report: &mut Report,
+    report: &mut VerifyReport,
 ) -> Result<(), ReadError> {
     for chunk in reserved.chunks(SCAN_MAX) {
         let keys = chunk.iter().map(|(tenant, id)| RowKey::Hold(*tenant, *id));

@@ -5,9 +5,9 @@ use crate::engine::Inner;
 use crate::ledger::spread::{Blocked, scatter};
 use crate::policy::HOLDS_INTERVAL;
 use crate::world::World;
-use counterfoil_core::audit::{Kind, Record, record_id};
+use counterfoil_core::audit::{AuditKind, AuditRecord, record_id};
 use counterfoil_core::ledger::hold::Hold;
-use counterfoil_core::payments::ledger::decide::{Frame, lapse};
+use counterfoil_core::payments::ledger::decide::{DecisionContext, lapse};
 use counterfoil_core::types::id::{SetId, TransactionId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_gateway::Gateway;
@@ -48,16 +48,16 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     async fn lapse_hold(&self, hold: &Hold) -> bool {
         let now = self.store.now();
         let (Some(id), Some(set)) = (self.next_id(now).await, self.next_id(now).await) else { return false };
-        let frame = Frame { tenant: hold.tenant, id: TransactionId::from_i64(id), now };
+        let frame = DecisionContext { tenant: hold.tenant, id: TransactionId::from_i64(id), now };
         let (transaction, ended) = lapse(hold, frame);
         let Ok(deltas) = self.deltas_of_hold(hold, &transaction).await else { return false };
-        let record = Record {
+        let record = AuditRecord {
             id: record_id(now, ended.revision, self.world.chance()),
             tenant: hold.tenant,
             subject: hold.id.into(),
             at: now,
             fence: 1,
-            kind: Kind::Posted,
+            kind: AuditKind::Posted,
             detail: format!("kind={}", transaction.kind.name()),
         };
         let set = ChangeSet::new(SetId::from_i64(set))

@@ -10,14 +10,14 @@ use crate::policy::PROJECTION_INTERVAL;
 use crate::recent::{Gained, Owned, Run, count, entries};
 use crate::signal::Signal;
 use crate::world::World;
-use counterfoil_core::ledger::snapshot::{Cursor, Reader, Snapshot, superfluous};
+use counterfoil_core::ledger::snapshot::{Cursor, FeedReader, Snapshot, superfluous};
 use counterfoil_core::ledger::totals::Totals;
 use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::limits::{SCAN_MAX, SNAPSHOT_EVERY, SNAPSHOTS_MAX};
 use counterfoil_core::types::position::Position;
 use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Gateway;
-use counterfoil_store::{ChangeSet, ReadError, Receipt, Row, RowKey, Scan, Store, Upto};
+use counterfoil_store::{ChangeSet, CommitReceipt, ReadError, Row, RowKey, Scan, Store, Upto};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ const REMEMBERED_MAX: usize = 1_024;
 /// What the projection knows between two rounds.
 struct Projection {
     /// Where it stands, and the row that says so if one was stored.
-    at: Receipt,
+    at: CommitReceipt,
     stored: Option<Cursor>,
     /// Entries since the last snapshot.
     tails: HashMap<Owned, u64>,
@@ -43,7 +43,7 @@ struct Projection {
 /// Commits that follow one another.
 struct Page {
     /// The last of them.
-    last: Option<Receipt>,
+    last: Option<CommitReceipt>,
     gained: Gained,
     /// Whether none is known to follow.
     is_whole: bool,
@@ -137,13 +137,13 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 
     async fn resume_projection(&self) -> Result<Projection, ReadError> {
-        let rows = self.store.read(vec![RowKey::Cursor(Reader::Projection)]).await?;
+        let rows = self.store.read(vec![RowKey::Cursor(FeedReader::Projection)]).await?;
         let stored = match rows.into_iter().next().flatten() {
             Some(Row::Cursor(cursor)) => Some(cursor),
             _ => None,
         };
-        let start = Receipt { position: Position::START, at: Time::EPOCH };
-        let at = stored.map_or(start, |cursor| Receipt { position: cursor.position, at: cursor.at });
+        let start = CommitReceipt { position: Position::START, at: Time::EPOCH };
+        let at = stored.map_or(start, |cursor| CommitReceipt { position: cursor.position, at: cursor.at });
         Ok(Projection { at, stored, tails: HashMap::new(), taken: HashMap::new() })
     }
 
@@ -221,7 +221,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let Some(id) = self.next_id(self.store.now()).await else { return };
         let set = ChangeSet::new(SetId::from_i64(id));
         let next = Cursor {
-            reader: Reader::Projection,
+            reader: FeedReader::Projection,
             position: state.at.position,
             at: state.at.at,
             revision: state.stored.map_or(1, |stored| stored.revision.saturating_add(1)),

@@ -4,7 +4,7 @@
 use crate::engine::Inner;
 use crate::policy::SWEEP_INTERVAL;
 use crate::world::World;
-use counterfoil_core::idempotency::claim::{Claim, Event, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimEvent, ClaimState};
 use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
 use counterfoil_core::types::time::Time;
@@ -55,14 +55,16 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
 fn age(set: ChangeSet, claim: &Claim, now: Time) -> ChangeSet {
     let tombstone_until = match &claim.state {
-        State::Completed(settled) | State::FailedTerminal(settled) => settled.windows.tombstone_until,
-        State::Expired { tombstone_until } => *tombstone_until,
-        State::InFlight(_) | State::FailedRetry { .. } | State::Uncertain(_) => return set,
+        ClaimState::Completed(settled) | ClaimState::FailedTerminal(settled) => {
+            settled.windows.tombstone_until
+        }
+        ClaimState::Expired { tombstone_until } => *tombstone_until,
+        ClaimState::InFlight(_) | ClaimState::FailedRetry { .. } | ClaimState::Uncertain(_) => return set,
     };
     if tombstone_until <= now {
         return set.remove(RowKey::Claim(claim.tenant, claim.id), claim.revision);
     }
-    match claim.on(Event::Aged { tombstone_until }) {
+    match claim.on(ClaimEvent::Aged { tombstone_until }) {
         Ok(aged) => set.replace(aged, claim.revision),
         Err(_) => set,
     }

@@ -2,8 +2,8 @@
 
 use crate::support::ledger::*;
 use crate::support::*;
-use counterfoil_core::idempotency::claim::State;
-use counterfoil_core::payments::ledger::{HoldTerms, Item, Post, Transfer};
+use counterfoil_core::idempotency::claim::ClaimState;
+use counterfoil_core::payments::ledger::{HoldTerms, Item, Post, TransferOrder};
 use counterfoil_core::types::time::Span;
 use counterfoil_engine::service::Submitted;
 use counterfoil_store::Store;
@@ -113,7 +113,7 @@ async fn what_comes_later_pays_for_nothing_before_it() {
 async fn a_held_transfer_is_no_item() {
     let store = SharedStore::new();
     let engine = pair(&store).await;
-    let held = Transfer { hold: Some(HoldTerms { expires_at: None }), ..order("a", "b", 5) };
+    let held = TransferOrder { hold: Some(HoldTerms { expires_at: None }), ..order("a", "b", 5) };
     let body = answer(&bulk(&engine, "k", &[Item::Transfer(held), item("a", "b", 1)]).await).1;
     assert!(results(&body)[0].starts_with("invalid"), "{body}");
     assert_eq!((balance(&engine, "a").await, posted(&engine, "b").await), (view(9_999, 0, 0), 1));
@@ -270,8 +270,11 @@ async fn one_who_was_only_slow_has_lost_and_tells_what_was_stored() {
     // The projection has seen what was set up, and commits nothing in between.
     seconds(1).await;
     // Its third commit is throttled for so long that another takes over: it gives up, the other goes on.
-    store.0.fail_next(&[counterfoil_store::memory::Fault::Pass, counterfoil_store::memory::Fault::Pass]);
-    store.0.fail_next(&[counterfoil_store::memory::Fault::Throttle; 3]);
+    store.0.fail_next(&[
+        counterfoil_store::memory::MemoryFault::Pass,
+        counterfoil_store::memory::MemoryFault::Pass,
+    ]);
+    store.0.fail_next(&[counterfoil_store::memory::MemoryFault::Throttle; 3]);
     assert_eq!(bulk(&slow, "k", &items).await, Submitted::StoreUnavailable);
     seconds(40).await;
     let other = engine(&store, &Provider::default()).await;
@@ -363,7 +366,7 @@ async fn a_bulk_in_flight_is_seen_under_its_key() {
     let client = tokio::spawn(async move { bulk(&engine, "k", &mixed()).await });
     seconds(1).await;
     let claim = claim(&store, "k").await;
-    assert!(matches!(claim.state, State::InFlight(_)) && claim.makes.name() == "bulk");
+    assert!(matches!(claim.state, ClaimState::InFlight(_)) && claim.makes.name() == "bulk");
     client.abort();
 }
 

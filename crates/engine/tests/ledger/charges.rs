@@ -3,10 +3,10 @@
 use crate::support::ledger::*;
 use crate::support::*;
 use counterfoil_core::ledger::chart::ROLES;
-use counterfoil_core::ledger::transaction::Kind;
+use counterfoil_core::ledger::transaction::TransactionKind;
 use counterfoil_core::payments::charge::create::CreateCharge;
-use counterfoil_core::payments::ledger::{Act, Open};
-use counterfoil_core::payments::provider::{Approval, Outcome, Stands};
+use counterfoil_core::payments::ledger::{LedgerCommand, Open};
+use counterfoil_core::payments::provider::{Approval, ProviderOutcome, Stands};
 use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_engine::service::{Service, Submitted};
 use counterfoil_store::{RowKey, Scan, Store};
@@ -33,7 +33,8 @@ async fn a_destination_that_cannot_be_credited_is_refused_before_anything_happen
     let engine = engine(&store, &provider).await;
     charge(&engine, "first", 5).await;
     let euros = open(&engine, Open { asset: asset("EUR"), ..plain("euros") }).await;
-    let theirs = engine.keep(request_of(TenantId::from_i64(2), "k", b""), Act::Open(plain("theirs"))).await;
+    let theirs =
+        engine.keep(request_of(TenantId::from_i64(2), "k", b""), LedgerCommand::Open(plain("theirs"))).await;
     let theirs = AccountId::from_i64(number(&answer(&theirs).1));
     let receivable = account(&engine, "chart:receivable:USD").await.id;
     for (turn, destination) in [euros, theirs, AccountId::from_i64(77), receivable].into_iter().enumerate() {
@@ -56,9 +57,10 @@ async fn a_captured_charge_credits_its_destination_and_debits_what_the_provider_
     assert_eq!(answer(&charge(&engine, "main", 100).await).0, 201);
     assert_eq!(posted(&engine, "wallet").await, 1_250);
     assert_eq!((chart(&engine, "payable").await, chart(&engine, "receivable").await), (100, 1_350));
-    let kinds: Vec<Kind> = journal(&store).await.into_iter().map(|transaction| transaction.kind).collect();
+    let kinds: Vec<TransactionKind> =
+        journal(&store).await.into_iter().map(|transaction| transaction.kind).collect();
     let charges = [claim(&store, "k").await.subject, claim(&store, "main").await.subject];
-    assert_eq!(kinds, charges.map(|charge| Kind::Charge(charge.into())));
+    assert_eq!(kinds, charges.map(|charge| TransactionKind::Charge(charge.into())));
     // It is given back by a refund, which moves the money too.
     let undone = kept(&engine, "undo", reverse(charges[0].to_i64())).await;
     assert!(undone.1.starts_with("not_reversible"));
@@ -67,7 +69,7 @@ async fn a_captured_charge_credits_its_destination_and_debits_what_the_provider_
 
 #[tokio::test(start_paused = true)]
 async fn a_decline_and_an_authorization_post_nothing() {
-    let authorized = Outcome::Approved(Approval {
+    let authorized = ProviderOutcome::Approved(Approval {
         reference: "pi_held".into(),
         stands: Stands::Held,
         amount_minor: 1_250,

@@ -2,12 +2,12 @@
 
 use crate::support::ledger::*;
 use crate::support::*;
-use counterfoil_core::ledger::hold::State;
-use counterfoil_core::ledger::snapshot::Reader;
-use counterfoil_core::payments::ledger::{Act, Item};
+use counterfoil_core::ledger::hold::HoldState;
+use counterfoil_core::ledger::snapshot::FeedReader;
+use counterfoil_core::payments::ledger::{Item, LedgerCommand};
 use counterfoil_core::types::limits::SNAPSHOT_EVERY;
 use counterfoil_engine::service::{Service, Submitted};
-use counterfoil_store::memory::Fault::{self, Conflict, DoubtAfter, DoubtBefore, Pass, Throttle};
+use counterfoil_store::memory::MemoryFault::{self, Conflict, DoubtAfter, DoubtBefore, Pass, Throttle};
 use counterfoil_store::{Row, RowKey, Scan, Store, Upto};
 
 async fn scene() -> (SharedStore, TestEngine) {
@@ -20,7 +20,7 @@ async fn scene() -> (SharedStore, TestEngine) {
 }
 
 /// Every way a single commit may go wrong; beyond three failures in a row the engine gives up.
-fn troubles() -> Vec<Vec<Fault>> {
+fn troubles() -> Vec<Vec<MemoryFault>> {
     vec![
         vec![DoubtAfter],
         vec![DoubtBefore],
@@ -36,7 +36,7 @@ fn troubles() -> Vec<Vec<Fault>> {
 }
 
 /// Asks until there is an answer; how often it was told that the store is unavailable.
-async fn insist(engine: &TestEngine, key: &str, act: &Act) -> (u16, String, usize) {
+async fn insist(engine: &TestEngine, key: &str, act: &LedgerCommand) -> (u16, String, usize) {
     for times in 0..5 {
         match keep(engine, key, act.clone()).await {
             Submitted::StoreUnavailable => {}
@@ -86,12 +86,12 @@ async fn every_act_is_done_once_whatever_becomes_of_its_commit() {
         let held = number(&kept(&engine, "h", hold("a", "b", 100)).await.1);
         let moved = number(&kept(&engine, "m", transfer("a", "b", 100)).await.1);
         let acts = [
-            Act::Open(guarded("new", Some(0), None)),
-            Act::Define { asset: asset("POINTS"), exponent: 0 },
-            Act::Reshard { account: named("a"), shards: 4 },
+            LedgerCommand::Open(guarded("new", Some(0), None)),
+            LedgerCommand::Define { asset: asset("POINTS"), exponent: 0 },
+            LedgerCommand::Reshard { account: named("a"), shards: 4 },
             hold("a", "b", 10),
             post_hold(held, Some(40)),
-            Act::Post(legs(&[("a", -5), ("b", 5)])),
+            LedgerCommand::Post(legs(&[("a", -5), ("b", 5)])),
             reverse(moved),
         ];
         for (number, act) in acts.iter().enumerate() {
@@ -219,7 +219,7 @@ async fn a_hold_lapses_once_whatever_becomes_of_its_commit() {
         seconds(9).await;
         store.0.fail_next(&faults);
         seconds(4).await;
-        assert!(matches!(hold_row(&store, held).await.state, State::Lapsed { .. }), "{faults:?}");
+        assert!(matches!(hold_row(&store, held).await.state, HoldState::Lapsed { .. }), "{faults:?}");
         assert_eq!((balance(&engine, "a").await, journal(&store).await.len()), (view(1_000, 0, 0), 3));
         verified(&store).await;
     }
@@ -257,7 +257,7 @@ async fn snapshots_come_whatever_becomes_of_their_commits() {
             let scan = Scan::Snapshots { tenant: TENANT, account, upto: Upto::Now, limit: 10 };
             assert_eq!(store.scan(scan).await.unwrap().len(), 1, "{code} after {faults:?}");
         }
-        let cursor = store.read(vec![RowKey::Cursor(Reader::Projection)]).await.unwrap().remove(0);
+        let cursor = store.read(vec![RowKey::Cursor(FeedReader::Projection)]).await.unwrap().remove(0);
         assert!(matches!(cursor, Some(Row::Cursor(_))));
         assert_eq!(posted(&engine, "a").await, 1_000 + i128::try_from(every).unwrap() + 1);
         verified(&store).await;

@@ -84,7 +84,8 @@ async fn spreading_an_account_cools_it() {
     let store = SharedStore::new();
     let (engine, heat) = watched(&store).await;
     funded(&engine, &[(guarded("hot", Some(0), None), 0)]).await;
-    let spread = counterfoil_core::payments::ledger::Act::Reshard { account: named("hot"), shards: 16 };
+    let spread =
+        counterfoil_core::payments::ledger::LedgerCommand::Reshard { account: named("hot"), shards: 16 };
     kept(&engine, "spread", spread).await;
     write(&engine, 1, "hot", 200).await;
     seconds(2).await;

@@ -2,7 +2,7 @@
 
 use crate::support::ledger::*;
 use crate::support::*;
-use counterfoil_core::ledger::hold::State;
+use counterfoil_core::ledger::hold::HoldState;
 use counterfoil_core::payments::ledger::decide::HOLD_DEFAULT;
 use counterfoil_core::types::id::TransactionId;
 use counterfoil_engine::service::{Service, TransferView};
@@ -41,7 +41,7 @@ async fn a_part_is_posted_and_the_rest_is_free() {
     assert_eq!(kept(&engine, "post", post_hold(hold, Some(250))).await, (200, format!("posted {hold}")));
     assert_eq!(balance(&engine, "a").await, view(750, 0, 0));
     assert_eq!(balance(&engine, "b").await, view(250, 0, 0));
-    assert!(matches!(hold_row(&store, hold).await.state, State::Posted { amount: 250, .. }));
+    assert!(matches!(hold_row(&store, hold).await.state, HoldState::Posted { amount: 250, .. }));
     let shown = engine.transfer(TENANT, TransactionId::from_i64(hold)).await.unwrap();
     assert!(matches!(shown, Some(TransferView::Held(shown)) if shown == hold_row(&store, hold).await));
     verified(&store).await;
@@ -52,7 +52,7 @@ async fn a_posted_hold_is_undone_as_far_as_it_was_posted() {
     let (store, engine) = two().await;
     let hold = held(&engine, "h", 600).await;
     kept(&engine, "post", post_hold(hold, Some(250))).await;
-    let State::Posted { by, .. } = hold_row(&store, hold).await.state else { panic!("not posted") };
+    let HoldState::Posted { by, .. } = hold_row(&store, hold).await.state else { panic!("not posted") };
     assert_eq!(kept(&engine, "undo", reverse(by.to_i64())).await.0, 201);
     assert_eq!(balance(&engine, "a").await, view(1_000, 0, 0));
     assert!(kept(&engine, "twice", reverse(by.to_i64())).await.1.starts_with("already_reversed"));
@@ -70,12 +70,12 @@ async fn a_deadline_counts_before_the_worker_comes() {
     store.0.set_down(true);
     tokio::time::sleep(Duration::from_millis(100)).await;
     store.0.set_down(false);
-    assert_eq!(hold_row(&store, hold).await.state, State::Pending);
+    assert_eq!(hold_row(&store, hold).await.state, HoldState::Pending);
     assert!(kept(&engine, "late", post_hold(hold, None)).await.1.starts_with("hold_ended"));
     assert!(kept(&engine, "too", void(hold)).await.1.starts_with("hold_ended"));
     assert_eq!(balance(&engine, "a").await, view(1_000, 600, 0), "not given back yet");
     seconds(1).await;
-    assert!(matches!(hold_row(&store, hold).await.state, State::Lapsed { .. }));
+    assert!(matches!(hold_row(&store, hold).await.state, HoldState::Lapsed { .. }));
     assert_eq!(balance(&engine, "a").await, view(1_000, 0, 0));
     assert_eq!(balance(&engine, "b").await, view(0, 0, 0));
     verified(&store).await;
@@ -88,7 +88,7 @@ async fn a_hold_can_be_ended_until_the_instant_before_its_deadline() {
     tokio::time::sleep(Duration::from_millis(59_999)).await;
     assert_eq!(kept(&engine, "post", post_hold(hold, None)).await.0, 200);
     seconds(10).await;
-    assert!(matches!(hold_row(&store, hold).await.state, State::Posted { .. }));
+    assert!(matches!(hold_row(&store, hold).await.state, HoldState::Posted { .. }));
     verified(&store).await;
 }
 
@@ -151,7 +151,7 @@ async fn of_all_who_would_end_a_hold_exactly_one_does() {
         seconds(5).await;
         let lapsed = matches!(
             hold_row(&store, hold).await.state,
-            counterfoil_core::ledger::hold::State::Lapsed { .. }
+            counterfoil_core::ledger::hold::HoldState::Lapsed { .. }
         );
         assert_eq!(won + usize::from(lapsed), 1, "seed {seed}");
         assert_eq!(journal(&store).await.len(), 3, "funds, the hold and one end");

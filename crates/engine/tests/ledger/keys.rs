@@ -2,25 +2,25 @@
 
 use crate::support::ledger::*;
 use crate::support::*;
-use counterfoil_core::idempotency::claim::State;
+use counterfoil_core::idempotency::claim::ClaimState;
 use counterfoil_core::ledger::convert::{Rate, Rounding};
-use counterfoil_core::payments::ledger::{Act, Convert, Item, Post};
+use counterfoil_core::payments::ledger::{Convert, Item, LedgerCommand, Post};
 use counterfoil_core::types::decimal::Decimal;
 use counterfoil_core::types::id::TenantId;
 use counterfoil_engine::service::{Service, Submitted};
 use counterfoil_store::{Row, RowKey, Store};
 use std::collections::BTreeMap;
 
-fn define(code: &str) -> Act {
-    Act::Define { asset: asset(code), exponent: 3 }
+fn define(code: &str) -> LedgerCommand {
+    LedgerCommand::Define { asset: asset(code), exponent: 3 }
 }
 
-fn reshard(code: &str, shards: u16) -> Act {
-    Act::Reshard { account: named(code), shards }
+fn reshard(code: &str, shards: u16) -> LedgerCommand {
+    LedgerCommand::Reshard { account: named(code), shards }
 }
 
-fn convert(from: &str, to: &str, amount: i64) -> Act {
-    Act::Convert(Convert {
+fn convert(from: &str, to: &str, amount: i64) -> LedgerCommand {
+    LedgerCommand::Convert(Convert {
         from: named(from),
         to: named(to),
         amount,
@@ -49,9 +49,9 @@ async fn scene() -> Scene {
 }
 
 /// Every act with another one that means something else, and the word its answer begins with.
-fn acts(scene: &Scene) -> Vec<(&'static str, Act, Act)> {
+fn acts(scene: &Scene) -> Vec<(&'static str, LedgerCommand, LedgerCommand)> {
     vec![
-        ("opened", Act::Open(plain("new")), Act::Open(plain("newer"))),
+        ("opened", LedgerCommand::Open(plain("new")), LedgerCommand::Open(plain("newer"))),
         ("defined", define("POINTS"), define("MILES")),
         ("resharded", reshard("a", 4), reshard("a", 5)),
         ("transferred", transfer("a", "b", 10), transfer("a", "b", 11)),
@@ -60,8 +60,8 @@ fn acts(scene: &Scene) -> Vec<(&'static str, Act, Act)> {
         ("voided", void(scene.hold), post_hold(scene.hold, None)),
         (
             "posted",
-            Act::Post(legs(&[("a", -5), ("b", 3), ("world", 2)])),
-            Act::Post(legs(&[("a", -5), ("b", 5)])),
+            LedgerCommand::Post(legs(&[("a", -5), ("b", 3), ("world", 2)])),
+            LedgerCommand::Post(legs(&[("a", -5), ("b", 5)])),
         ),
         ("posted", reverse(scene.transfer), reverse(scene.hold)),
         ("posted", convert("a", "e", 100), convert("a", "e", 101)),
@@ -110,7 +110,7 @@ async fn every_act_is_executed_once_and_answered_with_the_same_bytes() {
 async fn a_key_belongs_to_its_tenant() {
     let scene = scene().await;
     kept(&scene.engine, "k", transfer("a", "b", 10)).await;
-    let act = Act::Open(plain("a"));
+    let act = LedgerCommand::Open(plain("a"));
     let other = request_of(TenantId::from_i64(2), "k", format!("{act:?}").as_bytes());
     let (status, body, replayed) = answer(&scene.engine.keep(other, act).await);
     assert!(status == 201 && body.starts_with("opened") && !replayed, "the other tenant has no `a` either");
@@ -119,14 +119,14 @@ async fn a_key_belongs_to_its_tenant() {
 
 #[tokio::test(start_paused = true)]
 async fn refusals_are_stored_and_replayed() {
-    type Refused = (&'static str, fn(&Scene) -> Act);
+    type Refused = (&'static str, fn(&Scene) -> LedgerCommand);
     let refusals: [Refused; 9] = [
         ("insufficient_funds", |_| transfer("a", "world", 1_000)),
         ("insufficient_funds", |_| hold("a", "world", 1_000)),
         ("insufficient_funds", |_| convert("a", "e", 1_000)),
         ("cap_exceeded", |_| transfer("world", "b", 601)),
-        ("cap_exceeded", |_| Act::Post(legs(&[("world", -601), ("b", 601)]))),
-        ("account_exists", |_| Act::Open(plain("a"))),
+        ("cap_exceeded", |_| LedgerCommand::Post(legs(&[("world", -601), ("b", 601)]))),
+        ("account_exists", |_| LedgerCommand::Open(plain("a"))),
         ("asset_exists", |_| define("USD")),
         ("not_reversible", |scene| reverse(scene.hold)),
         ("hold_ended", |scene| void(scene.hold)),
@@ -161,23 +161,26 @@ async fn refusals_are_stored_and_replayed() {
 async fn what_does_not_fit_leaves_no_trace_and_the_key_free() {
     let scene = scene().await;
     let nobody = Post { entries: legs(&[("a", -5), ("nobody", 5)]).entries, metadata: BTreeMap::new() };
-    let wrong: Vec<(Act, &str)> = vec![
+    let wrong: Vec<(LedgerCommand, &str)> = vec![
         (transfer("nobody", "b", 1), "/from"),
         (transfer("a", "nobody", 1), "/to"),
         (transfer("a", "a", 1), "/to"),
         (transfer("a", "e", 1), "/currency"),
         (transfer("a", "b", 0), "/amount"),
         (hold_for(&scene.store, "a", "b", 1, 0), "/expires_at"),
-        (Act::Post(nobody), "/entries/1/account"),
-        (Act::Post(legs(&[("a", -5), ("b", 4)])), "/entries"),
-        (Act::Post(legs(&[("a", -5)])), "/entries"),
+        (LedgerCommand::Post(nobody), "/entries/1/account"),
+        (LedgerCommand::Post(legs(&[("a", -5), ("b", 4)])), "/entries"),
+        (LedgerCommand::Post(legs(&[("a", -5)])), "/entries"),
         (post_hold(scene.hold, Some(101)), "/amount"),
         (convert("a", "b", 10), "/to"),
         (convert("a", "nobody", 10), "/to"),
-        (Act::Open(plain("chart:payable:USD")), "/code"),
-        (Act::Open(guarded("upside", Some(10), Some(9))), "/cap"),
+        (LedgerCommand::Open(plain("chart:payable:USD")), "/code"),
+        (LedgerCommand::Open(guarded("upside", Some(10), Some(9))), "/cap"),
         (
-            Act::Open(counterfoil_core::payments::ledger::Open { asset: asset("NOPE"), ..plain("new") }),
+            LedgerCommand::Open(counterfoil_core::payments::ledger::Open {
+                asset: asset("NOPE"),
+                ..plain("new")
+            }),
             "/asset",
         ),
     ];
@@ -216,8 +219,8 @@ async fn what_is_not_there_is_not_found_and_so_is_what_is_anothers() {
     let theirs = request_of(TenantId::from_i64(2), "k", b"");
     let id = account(&scene.engine, "a").await.id;
     let mut order = order("a", "b", 1);
-    order.from = counterfoil_core::payments::ledger::Named::Id(id);
-    let answer = scene.engine.keep(theirs, Act::Transfer(order)).await;
+    order.from = counterfoil_core::payments::ledger::AccountSelector::Id(id);
+    let answer = scene.engine.keep(theirs, LedgerCommand::Transfer(order)).await;
     assert!(matches!(answer, Submitted::Invalid(_)), "another tenant's account is an absent one: {answer:?}");
 }
 
@@ -273,11 +276,11 @@ async fn a_free_key_is_claimed_anew_before_the_sweeper_comes() {
     kept(&engine, "k", transfer("a", "world", 10)).await;
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
     let before = claim(&store, "k").await;
-    assert!(matches!(before.state, State::Completed(_)), "not swept yet");
+    assert!(matches!(before.state, ClaimState::Completed(_)), "not swept yet");
     assert!(matches!(keep(&engine, "k", transfer("nobody", "world", 10)).await, Submitted::Invalid(_)));
     assert_eq!(kept(&engine, "k", transfer("a", "world", 1_000)).await.0, 400, "refused under the free key");
     let after = claim(&store, "k").await;
-    assert!(after.fence > before.fence && matches!(after.state, State::FailedTerminal(_)));
+    assert!(after.fence > before.fence && matches!(after.state, ClaimState::FailedTerminal(_)));
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
     assert_eq!(answer(&bulk(&engine, "k", &[Item::Transfer(order("a", "world", 20))]).await).0, 200);
     assert_eq!(posted(&engine, "a").await, 70);

@@ -7,8 +7,10 @@ use crate::support::ledger::*;
 use crate::support::*;
 use counterfoil_core::ledger::account::Side::{Credit, Debit};
 use counterfoil_core::ledger::convert::{Rate, Rounding};
-use counterfoil_core::ledger::hold::State;
-use counterfoil_core::payments::ledger::{Act, Convert, HoldTerms, Item, Open, Post, PostLeg, Transfer};
+use counterfoil_core::ledger::hold::HoldState;
+use counterfoil_core::payments::ledger::{
+    Convert, HoldTerms, Item, LedgerCommand, Open, Post, PostLeg, TransferOrder,
+};
 use counterfoil_core::types::decimal::Decimal;
 use counterfoil_core::types::time::Span;
 use counterfoil_engine::service::{Service, Submitted};
@@ -124,9 +126,9 @@ impl Ledger {
         others[index.index(others.len())]
     }
 
-    fn order(&self, from: usize, to: usize, amount: i64) -> Transfer {
+    fn order(&self, from: usize, to: usize, amount: i64) -> TransferOrder {
         let accounts = &self.model.accounts;
-        Transfer {
+        TransferOrder {
             asset: asset(accounts[from].asset),
             ..order(&accounts[from].code, &accounts[to].code, amount)
         }
@@ -137,7 +139,7 @@ impl Ledger {
     }
 
     /// Asks, and gives the first two words of the answer.
-    async fn ask(&mut self, act: Act) -> (String, i64) {
+    async fn ask(&mut self, act: LedgerCommand) -> (String, i64) {
         self.requests += 1;
         match keep(&self.engine, &format!("r{}", self.requests), act).await {
             Submitted::Invalid(_) => ("invalid".into(), 0),
@@ -150,7 +152,7 @@ impl Ledger {
     }
 
     /// Asks for something that moves money, and expects of the answer what the model says.
-    async fn move_money(&mut self, act: Act, moves: Option<Vec<Moved>>, word: &str) -> Option<i64> {
+    async fn move_money(&mut self, act: LedgerCommand, moves: Option<Vec<Moved>>, word: &str) -> Option<i64> {
         let (said, id) = self.ask(act.clone()).await;
         let expected = match &moves {
             None => "invalid",
@@ -168,14 +170,14 @@ impl Ledger {
         match step.clone() {
             Step::OpenAgain(account) => {
                 let code = self.model.accounts[self.account(account)].code.clone();
-                assert_eq!(self.ask(Act::Open(plain(&code))).await.0, "account_exists");
+                assert_eq!(self.ask(LedgerCommand::Open(plain(&code))).await.0, "account_exists");
             }
             Step::Transfer(from, to, amount) => {
                 let from = self.account(from);
                 let to = self.partner(from, to, true);
                 let moves =
                     self.fits(from, to).then(|| vec![(from, Debit, amount, 0), (to, Credit, amount, 0)]);
-                let act = Act::Transfer(self.order(from, to, amount));
+                let act = LedgerCommand::Transfer(self.order(from, to, amount));
                 if let Some(id) = self.move_money(act, moves.clone(), "transferred").await {
                     self.record(id, moves.unwrap(), true);
                 }
@@ -193,7 +195,7 @@ impl Ledger {
             Step::Reshard(account, shards) => {
                 let account = &self.model.accounts[self.account(account)];
                 let whole = begins_beyond(account.floor, account.cap) && shards > 1;
-                let act = Act::Reshard { account: named(&account.code), shards };
+                let act = LedgerCommand::Reshard { account: named(&account.code), shards };
                 assert_eq!(self.ask(act).await.0, if whole { "invalid" } else { "resharded" });
             }
             Step::Many(items) => self.many(&items).await,
@@ -216,7 +218,7 @@ impl Ledger {
         let moves = self.fits(from, to).then(|| vec![(from, Debit, 0, amount), (to, Credit, 0, amount)]);
         let expires_at = self.store.now().plus(Span::from_ms(seconds * 1_000));
         let hold = Some(HoldTerms { expires_at: Some(expires_at) });
-        let act = Act::Transfer(Transfer { hold, ..self.order(from, to, amount) });
+        let act = LedgerCommand::Transfer(TransferOrder { hold, ..self.order(from, to, amount) });
         if let Some(id) = self.move_money(act, moves, "held").await {
             self.model.holds.push(Held { id, from, to, amount, expires_at, open: true });
             self.record(id, Vec::new(), false);
@@ -239,8 +241,8 @@ impl Ledger {
         if self.move_money(act, moves, word).await.is_some() {
             self.model.holds[place].open = false;
             let by = match hold_row(&self.store, id).await.state {
-                State::Posted { by, amount } if post && amount == posted => by,
-                State::Voided { by } if !post => by,
+                HoldState::Posted { by, amount } if post && amount == posted => by,
+                HoldState::Voided { by } if !post => by,
                 other => panic!("{other:?}"),
             };
             self.record(by.to_i64(), vec![(from, Debit, posted, 0), (to, Credit, posted, 0)], post);
@@ -275,7 +277,7 @@ impl Ledger {
                 }
             })
             .collect();
-        let act = Act::Post(Post { entries, metadata: BTreeMap::new() });
+        let act = LedgerCommand::Post(Post { entries, metadata: BTreeMap::new() });
         let whole = (moves.len() >= 2).then(|| moves.clone());
         if let Some(id) = self.move_money(act, whole, "posted").await {
             self.record(id, moves, true);
@@ -331,7 +333,7 @@ impl Ledger {
             }
             moves
         });
-        let act = Act::Convert(Convert {
+        let act = LedgerCommand::Convert(Convert {
             from: named(&self.model.accounts[from].code),
             to: named(&self.model.accounts[to].code),
             amount,

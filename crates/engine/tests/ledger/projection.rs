@@ -2,7 +2,7 @@
 
 use crate::support::ledger::*;
 use crate::support::*;
-use counterfoil_core::ledger::snapshot::{Cursor, Reader, Snapshot};
+use counterfoil_core::ledger::snapshot::{Cursor, FeedReader, Snapshot};
 use counterfoil_core::payments::ledger::Item;
 use counterfoil_core::types::limits::{SNAPSHOT_EVERY, SNAPSHOTS_MAX};
 use counterfoil_core::types::time::{Span, Time};
@@ -24,7 +24,7 @@ async fn snapshots(store: &SharedStore, engine: &TestEngine, code: &str) -> Vec<
 }
 
 async fn cursor(store: &SharedStore) -> Cursor {
-    match store.read(vec![RowKey::Cursor(Reader::Projection)]).await.unwrap().remove(0) {
+    match store.read(vec![RowKey::Cursor(FeedReader::Projection)]).await.unwrap().remove(0) {
         Some(Row::Cursor(cursor)) => cursor,
         other => panic!("{other:?}"),
     }

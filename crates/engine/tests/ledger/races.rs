@@ -2,12 +2,12 @@
 
 use crate::support::ledger::*;
 use crate::support::*;
-use counterfoil_core::payments::ledger::{Act, Open};
+use counterfoil_core::payments::ledger::{LedgerCommand, Open};
 use counterfoil_engine::service::Submitted;
 use std::collections::HashMap;
 
 /// Runs all acts at once on two processes until each has its answer; gives status and body in order.
-async fn all_at_once(store: &SharedStore, seed: u64, acts: Vec<Act>) -> Vec<(u16, String)> {
+async fn all_at_once(store: &SharedStore, seed: u64, acts: Vec<LedgerCommand>) -> Vec<(u16, String)> {
     let engines = [
         engine(&store.jumpy(seed), &Provider::default()).await,
         engine(&store.jumpy(seed.wrapping_mul(31)), &Provider::default()).await,
@@ -49,7 +49,7 @@ fn words(answers: &[(u16, String)]) -> HashMap<&str, usize> {
 }
 
 /// Every answer, asked for again, is the same.
-async fn replayed(store: &SharedStore, acts: &[Act], answers: &[(u16, String)]) {
+async fn replayed(store: &SharedStore, acts: &[LedgerCommand], answers: &[(u16, String)]) {
     let stranger = engine(&store.another(), &Provider::default()).await;
     for (number, (act, first)) in acts.iter().zip(answers).enumerate() {
         let (status, body, replayed) = answer(&keep(&stranger, &format!("race {number}"), act.clone()).await);
@@ -72,7 +72,7 @@ fn wide(open: Open, shards: u16) -> Open {
 async fn of_many_debits_at_the_floor_exactly_those_that_fit_are_done() {
     for (shards, seed) in [(1, 1), (1, 2), (16, 3), (16, 4), (256, 5)] {
         let (store, engine) = scene(&[(wide(guarded("a", Some(-100), None), shards), 900)]).await;
-        let acts: Vec<Act> = (0..300).map(|_| transfer("a", "world", 7)).collect();
+        let acts: Vec<LedgerCommand> = (0..300).map(|_| transfer("a", "world", 7)).collect();
         let answers = all_at_once(&store, seed, acts.clone()).await;
         let words = words(&answers);
         // 142 times 7 is 994 of the 1,000 there are.
@@ -87,7 +87,7 @@ async fn of_many_debits_at_the_floor_exactly_those_that_fit_are_done() {
 async fn of_many_credits_at_the_cap_exactly_those_that_fit_are_done() {
     for (shards, seed) in [(1, 1), (1, 2), (16, 3), (16, 4), (256, 5)] {
         let (store, engine) = scene(&[(wide(guarded("a", None, Some(1_000)), shards), 0)]).await;
-        let acts: Vec<Act> = (0..300).map(|_| transfer("world", "a", 7)).collect();
+        let acts: Vec<LedgerCommand> = (0..300).map(|_| transfer("world", "a", 7)).collect();
         let answers = all_at_once(&store, seed, acts.clone()).await;
         let words = words(&answers);
         assert_eq!((words["transferred"], words["cap_exceeded"]), (142, 158), "{shards} shards");
@@ -104,7 +104,7 @@ async fn money_that_goes_round_is_neither_made_nor_lost() {
         let accounts: Vec<(Open, i64)> =
             names.iter().map(|name| (wide(guarded(name, Some(0), Some(500)), shards), 250)).collect();
         let (store, engine) = scene(&accounts).await;
-        let acts: Vec<Act> = (0_usize..240)
+        let acts: Vec<LedgerCommand> = (0_usize..240)
             .map(|turn| {
                 let (from, to) = (names[turn % 4], names[(turn + 1 + turn / 4 % 3) % 4]);
                 let amount = i64::try_from(turn * 37 % 101).unwrap() + 1;
@@ -129,9 +129,9 @@ async fn the_spread_may_change_while_everybody_writes() {
     for seed in 1..=4 {
         let (store, engine) = scene(&[(wide(guarded("a", Some(0), Some(2_000)), 4), 700)]).await;
         let spreads = [1, 16, 2, 256, 8];
-        let acts: Vec<Act> = (0..200)
+        let acts: Vec<LedgerCommand> = (0..200)
             .map(|turn: usize| match turn % 10 {
-                9 => Act::Reshard { account: named("a"), shards: spreads[turn / 10 % 5] },
+                9 => LedgerCommand::Reshard { account: named("a"), shards: spreads[turn / 10 % 5] },
                 even if even % 2 == 0 => transfer("a", "world", 10),
                 _ => transfer("world", "a", 3),
             })
@@ -169,8 +169,13 @@ async fn of_many_reversals_of_one_transaction_one_is_made() {
 async fn of_many_who_open_one_code_one_does() {
     for seed in 1..=6 {
         let (store, engine) = scene(&[]).await;
-        let acts: Vec<Act> = (0..40)
-            .map(|turn| Act::Open(Open { shards: turn + 1, ..guarded("same", Some(-i64::from(turn)), None) }))
+        let acts: Vec<LedgerCommand> = (0..40)
+            .map(|turn| {
+                LedgerCommand::Open(Open {
+                    shards: turn + 1,
+                    ..guarded("same", Some(-i64::from(turn)), None)
+                })
+            })
             .collect();
         let answers = all_at_once(&store, seed, acts.clone()).await;
         let words = words(&answers);

@@ -3,7 +3,7 @@
 use crate::support::ledger::*;
 use crate::support::*;
 use counterfoil_core::ledger::account::Side;
-use counterfoil_core::payments::ledger::{Act, Item, Open};
+use counterfoil_core::payments::ledger::{Item, LedgerCommand, Open};
 use counterfoil_engine::service::Submitted;
 use counterfoil_store::{Row, Scan, Store};
 
@@ -11,8 +11,8 @@ fn wide(open: Open, shards: u16) -> Open {
     Open { shards, ..open }
 }
 
-fn reshard(code: &str, shards: u16) -> Act {
-    Act::Reshard { account: named(code), shards }
+fn reshard(code: &str, shards: u16) -> LedgerCommand {
+    LedgerCommand::Reshard { account: named(code), shards }
 }
 
 /// How many shards of all accounts were ever written.
@@ -52,7 +52,8 @@ async fn an_account_that_began_beyond_its_bound_is_judged_as_a_whole() {
         let (code, shards) = (account.code.as_str().to_owned(), 2);
         let spread = keep(&engine, &format!("spread {code}"), reshard(&code, shards)).await;
         assert!(matches!(spread, Submitted::Invalid(_)), "{spread:?}");
-        let opened = keep(&engine, &format!("open wide {code}"), Act::Open(wide(account, shards))).await;
+        let opened =
+            keep(&engine, &format!("open wide {code}"), LedgerCommand::Open(wide(account, shards))).await;
         assert!(matches!(opened, Submitted::Invalid(_)), "{opened:?}");
     }
     verified(&store).await;

@@ -3,11 +3,11 @@
 use crate::support::peer::beside_eu;
 use crate::support::*;
 use crate::words::*;
-use counterfoil_core::payments::operation::Kind;
+use counterfoil_core::payments::operation::OperationKind;
 use counterfoil_core::types::time::Span;
 use counterfoil_engine::SharedServices;
 use counterfoil_engine::service::Submitted;
-use counterfoil_gateway::fence::{Asked, Failure, Fence, Token};
+use counterfoil_gateway::fence::{Fence, FenceFailure, FenceFuture, Token};
 use counterfoil_store::{RowKey, Store};
 use std::collections::HashMap;
 use std::future::ready;
@@ -44,15 +44,15 @@ impl Names {
         self.0.lock().unwrap().is_away = is_away;
     }
 
-    fn answer(&self, act: impl FnOnce(&mut State) -> bool) -> Asked<'_> {
+    fn answer(&self, act: impl FnOnce(&mut State) -> bool) -> FenceFuture<'_> {
         let mut state = self.0.lock().unwrap();
-        let away = state.is_away.then(|| Err(Failure::Unheard("gone".into())));
+        let away = state.is_away.then(|| Err(FenceFailure::Unheard("gone".into())));
         Box::pin(ready(away.unwrap_or_else(|| Ok(act(&mut state)))))
     }
 }
 
 impl Fence for Names {
-    fn take<'a>(&'a self, name: &'a str, token: Token, _: Span) -> Asked<'a> {
+    fn take<'a>(&'a self, name: &'a str, token: Token, _: Span) -> FenceFuture<'a> {
         self.answer(|state| {
             let is_ours = *state.held.entry(name.to_owned()).or_insert(token) == token;
             if is_ours {
@@ -62,11 +62,11 @@ impl Fence for Names {
         })
     }
 
-    fn renew<'a>(&'a self, name: &'a str, token: Token, _: Span) -> Asked<'a> {
+    fn renew<'a>(&'a self, name: &'a str, token: Token, _: Span) -> FenceFuture<'a> {
         self.answer(|state| state.held.get(name) == Some(&token))
     }
 
-    fn release<'a>(&'a self, name: &'a str, token: Token) -> Asked<'a> {
+    fn release<'a>(&'a self, name: &'a str, token: Token) -> FenceFuture<'a> {
         self.answer(|state| {
             let is_ours = state.held.get(name) == Some(&token);
             if is_ours {
@@ -88,18 +88,21 @@ async fn who_only_asks_again_does_not_enter() {
     let (store, provider, names) = (charted().await, Provider::default(), Arc::new(Names::default()));
     let first = fenced(&store, &provider, &names).await;
     let hold = held(&first, &store, "hold", 1_000).await;
-    assert_eq!(done(&first, "capture", hold, Kind::Capture, None).await.0, 200);
-    let refunded = done(&first, "refund", hold, Kind::Refund, Some(200)).await;
-    let refused = done(&first, "too much", hold, Kind::Refund, Some(900)).await;
+    assert_eq!(done(&first, "capture", hold, OperationKind::Capture, None).await.0, 200);
+    let refunded = done(&first, "refund", hold, OperationKind::Refund, Some(200)).await;
+    let refused = done(&first, "too much", hold, OperationKind::Refund, Some(900)).await;
     assert_eq!((refunded.0, refused.0), (201, 409));
     assert_eq!(names.entered(), 3, "the hold, the capture and the refund");
 
     // By a process that remembers none of it; then while another one works on the payment.
     let second = fenced(&store, &provider, &names).await;
     for _ in 0..2 {
-        assert_eq!(done(&second, "refund", hold, Kind::Refund, Some(200)).await, refunded);
-        assert_eq!(done(&second, "too much", hold, Kind::Refund, Some(900)).await, refused);
-        assert_eq!(operate(&second, "refund", hold, Kind::Refund, Some(100)).await, Submitted::Mismatch);
+        assert_eq!(done(&second, "refund", hold, OperationKind::Refund, Some(200)).await, refunded);
+        assert_eq!(done(&second, "too much", hold, OperationKind::Refund, Some(900)).await, refused);
+        assert_eq!(
+            operate(&second, "refund", hold, OperationKind::Refund, Some(100)).await,
+            Submitted::Mismatch
+        );
         assert_eq!((names.entered(), provider.keys().len()), (3, 3));
         names.another_holds_the_last();
     }
@@ -111,12 +114,12 @@ async fn what_another_process_works_on_is_left_alone_and_the_key_stays_free() {
     let engine = fenced(&store, &provider, &names).await;
     let hold = held(&engine, &store, "hold", 1_000).await;
     names.another_holds_the_last();
-    let command = asked("capture", hold, Kind::Capture, None);
-    assert_eq!(operate(&engine, "capture", hold, Kind::Capture, None).await, Submitted::InProgress);
+    let command = asked("capture", hold, OperationKind::Capture, None);
+    assert_eq!(operate(&engine, "capture", hold, OperationKind::Capture, None).await, Submitted::InProgress);
     assert_eq!(store.read(vec![RowKey::Claim(TENANT, command.request.claim)]).await.unwrap(), [None]);
     assert_eq!(provider.keys().len(), 1, "only the hold was sent");
     names.forget();
-    assert_eq!(done(&engine, "capture", hold, Kind::Capture, None).await.0, 200);
+    assert_eq!(done(&engine, "capture", hold, OperationKind::Capture, None).await.0, 200);
     verified(&store).await;
 }
 
@@ -126,7 +129,7 @@ async fn a_fence_that_cannot_be_asked_stops_nobody() {
     let engine = fenced(&store, &provider, &names).await;
     names.set_away(true);
     let hold = held(&engine, &store, "hold", 1_000).await;
-    assert_eq!(done(&engine, "capture", hold, Kind::Capture, None).await.0, 200);
+    assert_eq!(done(&engine, "capture", hold, OperationKind::Capture, None).await.0, 200);
     assert_eq!((names.entered(), provider.keys().len()), (0, 2));
     verified(&store).await;
 }

@@ -4,21 +4,21 @@
 use crate::support::*;
 use crate::words::*;
 use counterfoil_core::outbox::{Outbox, Payment};
-use counterfoil_core::payments::operation::Kind;
-use counterfoil_core::payments::provider::{Cause, Found, Outcome, Step};
+use counterfoil_core::payments::operation::OperationKind;
+use counterfoil_core::payments::provider::{Cause, LookupResult, ProviderOutcome, ProviderStep};
 use counterfoil_core::saga::backoff::Backoff;
 use counterfoil_core::types::id::{ChargeId, PayoutId};
 use counterfoil_core::types::time::{Span, Time};
-use counterfoil_engine::policy::Policy;
+use counterfoil_engine::policy::EnginePolicy;
 use counterfoil_engine::service::{Service, Submitted};
-use counterfoil_store::memory::Fault;
+use counterfoil_store::memory::MemoryFault;
 use counterfoil_store::{Row, Scan, Store};
 use std::time::Duration;
 
 /// Waits that no test outlives, unless chance has it once in a hundred thousand.
-fn slow_to_ask_again() -> Policy {
+fn slow_to_ask_again() -> EnginePolicy {
     let years = Span::from_ms(10 * 365 * 86_400_000);
-    Policy { backoff: Backoff { base: years, cap: years }, ..policy() }
+    EnginePolicy { backoff: Backoff { base: years, cap: years }, ..policy() }
 }
 
 async fn staged(provider: &Provider) -> (SharedStore, TestEngine) {
@@ -112,7 +112,7 @@ async fn a_provider_that_forgets_keys_is_asked_no_sooner_than_its_silence_is_pro
 
 #[tokio::test(start_paused = true)]
 async fn what_certainly_did_not_charge_is_not_called_into_failure() {
-    let busy = Outcome::Busy { retry_after: None };
+    let busy = ProviderOutcome::Busy { retry_after: None };
     let provider = Provider::new(&vec![Script::Answer(busy); 3]);
     let (store, engine) = staged(&provider).await;
     let payment = match charge(&engine, "k", 1250).await {
@@ -193,7 +193,9 @@ async fn a_hundred_hints_at_once_ask_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hint_whose_commit_is_in_doubt_is_taken_or_wanted_again() {
-    for fault in [Fault::DoubtAfter, Fault::DoubtBefore, Fault::Conflict, Fault::Throttle] {
+    for fault in
+        [MemoryFault::DoubtAfter, MemoryFault::DoubtBefore, MemoryFault::Conflict, MemoryFault::Throttle]
+    {
         let provider = Provider::new(&[Script::Executed(UNKNOWN)]);
         let (store, engine) = staged(&provider).await;
         let payment = doubtful(&engine, &store).await;
@@ -211,7 +213,9 @@ async fn operations_and_payouts_are_asked_about_too() {
     let (store, engine) = staged(&provider).await;
     let taken = charged(&engine, &store, "taken", 1_000).await;
     let hold = held(&engine, &store, "hold", 1_000).await;
-    for (key, charge, kind) in [("refund", taken, Kind::Refund), ("capture", hold, Kind::Capture)] {
+    for (key, charge, kind) in
+        [("refund", taken, OperationKind::Refund), ("capture", hold, OperationKind::Capture)]
+    {
         provider.play(&[Script::Executed(UNKNOWN)]);
         let first = operate(&engine, key, charge, kind, Some(400)).await;
         assert!(matches!(first, Submitted::Pending { .. }), "{first:?}");
@@ -228,7 +232,7 @@ async fn operations_and_payouts_are_asked_about_too() {
     seconds(1).await;
     assert_eq!(answer(&engine.pay_out(paying_out("payout", 300)).await).0, 201);
     let asked = |step| provider.steps().into_iter().filter(|one| *one == step).count();
-    assert_eq!([Step::Refund, Step::Capture, Step::Payout].map(asked), [2, 2, 2]);
+    assert_eq!([ProviderStep::Refund, ProviderStep::Capture, ProviderStep::Payout].map(asked), [2, 2, 2]);
     verified(&store).await;
 }
 
@@ -237,8 +241,8 @@ async fn a_refund_that_is_answered_with_errors_is_not_hinted_to_a_human() {
     let provider = Provider::default();
     let (store, engine) = staged(&provider).await;
     let taken = charged(&engine, &store, "taken", 1_000).await;
-    provider.play(&vec![Script::Answer(Outcome::Unknown(Cause::ServerError)); 50]);
-    operate(&engine, "refund", taken, Kind::Refund, None).await;
+    provider.play(&vec![Script::Answer(ProviderOutcome::Unknown(Cause::ServerError)); 50]);
+    operate(&engine, "refund", taken, OperationKind::Refund, None).await;
     for _ in 0..40 {
         engine.hint(Payment::Charge(taken)).await.unwrap();
         seconds(1).await;
@@ -249,12 +253,12 @@ async fn a_refund_that_is_answered_with_errors_is_not_hinted_to_a_human() {
 
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_can_be_asked_is_asked_rather_than_called_after_its_errors() {
-    let provider = Provider::new(&vec![Script::Answer(Outcome::Unknown(Cause::ServerError)); 50]);
+    let provider = Provider::new(&vec![Script::Answer(ProviderOutcome::Unknown(Cause::ServerError)); 50]);
     let (store, engine) = staged(&provider).await;
     let payment = doubtful(&engine, &store).await;
     let reference = payment.reference(engine.references()).to_string();
-    let provider =
-        provider.finds(&[Found::Unclear(Cause::Timeout), Found::Payment(approval(1250, &reference))]);
+    let provider = provider
+        .finds(&[LookupResult::Unclear(Cause::Timeout), LookupResult::Payment(approval(1250, &reference))]);
     let mut hints = 0;
     while claim(&store, "k").await.state.settled().is_none() {
         engine.hint(payment).await.unwrap();

@@ -3,12 +3,14 @@
 use crate::support::ledger::*;
 use crate::support::*;
 use crate::words::*;
-use counterfoil_core::audit::{Kind as Audited, record_id};
-use counterfoil_core::payments::charge::Status;
-use counterfoil_core::payments::operation::Kind;
-use counterfoil_core::payments::provider::{Decline, Fault, Found, Outcome, Rejection, Step};
+use counterfoil_core::audit::{AuditKind, record_id};
+use counterfoil_core::payments::charge::ChargeStatus;
+use counterfoil_core::payments::operation::OperationKind;
+use counterfoil_core::payments::provider::{
+    Decline, LookupResult, ProviderFault, ProviderOutcome, ProviderStep, Rejection,
+};
 use counterfoil_core::types::id::{ChargeId, SubjectId, TenantId};
-use counterfoil_core::types::reference::Kind as ReferenceKind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_engine::service::{DeadLetter, Resolution, Service, Submitted};
 
 /// A charge that is parked because the provider's answer names another amount.
@@ -65,16 +67,16 @@ async fn adopting_takes_the_providers_word_and_posts_what_it_took() {
     let (store, provider, engine, letter) = differing(1_300).await;
     let charge = charge_of(&letter);
     let found = approval(1_300, &name(&engine, charge));
-    let _provider = provider.finds(&[Found::Payment(found)]);
+    let _provider = provider.finds(&[LookupResult::Payment(found)]);
     assert_eq!(resolve(&engine, "r", letter.outbox.id, Resolution::Adopt).await.0, 200);
     let after = stored(&store, charge).await;
-    assert_eq!((after.status, after.sums.captured), (Status::Succeeded, 1_300));
+    assert_eq!((after.status, after.sums.captured), (ChargeStatus::Succeeded, 1_300));
     assert_eq!(posted(&engine, "chart:receivable:USD").await, 1_300);
     assert_eq!(answer(&charge_again(&engine).await).0, 201, "the client's retry has its answer");
     assert_eq!(resolve(&engine, "r", letter.outbox.id, Resolution::Adopt).await.0, 200, "replayed");
     assert_eq!(engine.dead_letters(TENANT, None, 10).await.unwrap(), []);
     let records = engine.timeline(TENANT, charge.into(), None, 100).await.unwrap().unwrap();
-    let resolved: Vec<_> = records.iter().filter(|record| record.kind == Audited::Resolved).collect();
+    let resolved: Vec<_> = records.iter().filter(|record| record.kind == AuditKind::Resolved).collect();
     assert_eq!(resolved.len(), 1);
     assert!(resolved[0].detail.contains("resolution=adopt"), "{}", resolved[0].detail);
     verified(&store).await;
@@ -87,11 +89,11 @@ async fn charge_again(engine: &TestEngine) -> Submitted {
 #[tokio::test(start_paused = true)]
 async fn without_evidence_nothing_is_adopted() {
     let (store, provider, engine, letter) = differing(1_300).await;
-    for (turn, found) in [Found::Nothing, Found::Several].into_iter().enumerate() {
+    for (turn, found) in [LookupResult::Nothing, LookupResult::Several].into_iter().enumerate() {
         let _ = provider.clone().finds(&[found]);
         let (status, body) = resolve(&engine, &format!("r{turn}"), letter.outbox.id, Resolution::Adopt).await;
         assert_eq!(status, 409, "{body}");
-        assert_eq!(stored(&store, charge_of(&letter)).await.status, Status::Parked);
+        assert_eq!(stored(&store, charge_of(&letter)).await.status, ChargeStatus::Parked);
     }
     assert_eq!(charge_of(&only(&engine).await), charge_of(&letter), "it is still there");
     verified(&store).await;
@@ -101,14 +103,14 @@ async fn without_evidence_nothing_is_adopted() {
 async fn what_the_provider_took_is_not_marked_as_failed() {
     let (store, provider, engine, letter) = differing(1_300).await;
     let found = approval(1_300, &name(&engine, charge_of(&letter)));
-    let _ = provider.clone().finds(&[Found::Payment(found)]);
+    let _ = provider.clone().finds(&[LookupResult::Payment(found)]);
     let fail = || Resolution::Fail { reason: "never arrived".into() };
     assert_eq!(resolve(&engine, "r1", letter.outbox.id, fail()).await.0, 409);
-    assert_eq!(stored(&store, charge_of(&letter)).await.status, Status::Parked);
-    let _ = provider.clone().finds(&[Found::Nothing]);
+    assert_eq!(stored(&store, charge_of(&letter)).await.status, ChargeStatus::Parked);
+    let _ = provider.clone().finds(&[LookupResult::Nothing]);
     assert_eq!(resolve(&engine, "r2", letter.outbox.id, fail()).await.0, 200);
     let after = stored(&store, charge_of(&letter)).await;
-    assert_eq!((after.status, after.failure.unwrap().code.name()), (Status::Failed, "marked_failed"));
+    assert_eq!((after.status, after.failure.unwrap().code.name()), (ChargeStatus::Failed, "marked_failed"));
     assert_eq!(answer(&charge_again(&engine).await).0, 402);
     verified(&store).await;
 }
@@ -121,11 +123,11 @@ async fn a_hold_is_voided_at_the_provider_and_then_marked_failed() {
     let first = engine.submit(holding("k", 1_250)).await;
     assert!(matches!(first, Submitted::Pending { .. }), "{first:?}");
     let letter = only(&engine).await;
-    let found = approval_of(Step::Authorize, 1_251, &name(&engine, charge_of(&letter)));
-    let _ = provider.clone().finds(&[Found::Payment(found)]);
+    let found = approval_of(ProviderStep::Authorize, 1_251, &name(&engine, charge_of(&letter)));
+    let _ = provider.clone().finds(&[LookupResult::Payment(found)]);
     assert_eq!(resolve(&engine, "r", letter.outbox.id, Resolution::Void).await.0, 200);
-    assert_eq!(provider.steps(), [Step::Authorize, Step::Void]);
-    assert_eq!(stored(&store, charge_of(&letter)).await.status, Status::Failed);
+    assert_eq!(provider.steps(), [ProviderStep::Authorize, ProviderStep::Void]);
+    assert_eq!(stored(&store, charge_of(&letter)).await.status, ChargeStatus::Failed);
     verified(&store).await;
 }
 
@@ -137,11 +139,11 @@ async fn what_is_done_to_a_charge_has_nothing_of_its_own_to_undo() {
     assert_eq!(answer(&engine.submit(holding("k", 1_250)).await).0, 201);
     let charge = made(&store, "k").await;
     provider.play(&[Script::ApproveAmount(1_249)]);
-    let first = operate(&engine, "capture", charge, Kind::Capture, None).await;
+    let first = operate(&engine, "capture", charge, OperationKind::Capture, None).await;
     assert!(matches!(first, Submitted::Pending { .. }), "{first:?}");
     let letter = only(&engine).await;
     assert_eq!(resolve(&engine, "r", letter.outbox.id, Resolution::Void).await.0, 409);
-    assert_eq!(provider.steps(), [Step::Authorize, Step::Capture], "nothing was sent");
+    assert_eq!(provider.steps(), [ProviderStep::Authorize, ProviderStep::Capture], "nothing was sent");
     verified(&store).await;
 }
 
@@ -152,15 +154,15 @@ async fn a_void_without_answer_is_a_step_like_any_other() {
     let engine = engine(&store, &provider).await;
     let _ = engine.submit(holding("k", 1_250)).await;
     let letter = only(&engine).await;
-    let held = approval_of(Step::Authorize, 1_251, &name(&engine, charge_of(&letter)));
-    let _ = provider.clone().finds(&[Found::Payment(held)]);
+    let held = approval_of(ProviderStep::Authorize, 1_251, &name(&engine, charge_of(&letter)));
+    let _ = provider.clone().finds(&[LookupResult::Payment(held)]);
     assert_eq!(resolve(&engine, "r", letter.outbox.id, Resolution::Void).await.0, 200);
     let after = stored(&store, charge_of(&letter)).await;
-    assert_eq!(after.status, Status::Processing, "whether it was given up is not known");
+    assert_eq!(after.status, ChargeStatus::Processing, "whether it was given up is not known");
     assert_eq!(engine.dead_letters(TENANT, None, 10).await.unwrap(), [], "and no human is needed for it");
     seconds(120).await;
     let after = stored(&store, charge_of(&letter)).await;
-    assert_eq!((after.status, after.failure.unwrap().code.name()), (Status::Failed, "marked_failed"));
+    assert_eq!((after.status, after.failure.unwrap().code.name()), (ChargeStatus::Failed, "marked_failed"));
     let keys = provider.keys();
     assert_eq!((keys.len(), &keys[1]), (3, &keys[2]), "asked again under the same key");
     verified(&store).await;
@@ -176,13 +178,15 @@ async fn what_a_split_holds_is_given_up_only_when_no_capture_can_come_any_more()
     let first = engine.submit(splitting("k", 1_000, wallet, 300)).await;
     assert!(matches!(first, Submitted::Pending { .. }), "{first:?}");
     let letter = only(&engine).await;
-    let held = || Found::Payment(approval_of(Step::Authorize, 700, &name(&engine, charge_of(&letter))));
+    let held = || {
+        LookupResult::Payment(approval_of(ProviderStep::Authorize, 700, &name(&engine, charge_of(&letter))))
+    };
     let _ = provider.clone().finds(&[held(), held()]);
     assert_eq!(resolve(&engine, "early", letter.outbox.id, Resolution::Void).await.0, 409);
     seconds(2 * 3_600).await;
     assert_eq!(resolve(&engine, "late", letter.outbox.id, Resolution::Void).await.0, 200);
-    assert_eq!(provider.steps(), [Step::Authorize, Step::Capture, Step::Void]);
-    assert_eq!(stored(&store, charge_of(&letter)).await.status, Status::Failed);
+    assert_eq!(provider.steps(), [ProviderStep::Authorize, ProviderStep::Capture, ProviderStep::Void]);
+    assert_eq!(stored(&store, charge_of(&letter)).await.status, ChargeStatus::Failed);
     assert_eq!(available(&engine, "wallet").await, 300, "released");
     verified(&store).await;
 }
@@ -197,11 +201,11 @@ async fn a_split_whose_hold_is_adopted_goes_on_with_its_capture() {
     provider.play(&[Script::ApproveAmount(701)]);
     let _ = engine.submit(splitting("k", 1_000, wallet, 300)).await;
     let letter = only(&engine).await;
-    let held = approval_of(Step::Authorize, 701, &name(&engine, charge_of(&letter)));
-    let _ = provider.clone().finds(&[Found::Payment(held)]);
+    let held = approval_of(ProviderStep::Authorize, 701, &name(&engine, charge_of(&letter)));
+    let _ = provider.clone().finds(&[LookupResult::Payment(held)]);
     assert_eq!(resolve(&engine, "r", letter.outbox.id, Resolution::Adopt).await.0, 200);
-    assert_eq!(stored(&store, charge_of(&letter)).await.status, Status::Succeeded);
-    assert_eq!(provider.steps(), [Step::Authorize, Step::Capture]);
+    assert_eq!(stored(&store, charge_of(&letter)).await.status, ChargeStatus::Succeeded);
+    assert_eq!(provider.steps(), [ProviderStep::Authorize, ProviderStep::Capture]);
     verified(&store).await;
 }
 
@@ -212,22 +216,26 @@ async fn a_refund_without_evidence_is_parked_and_keeps_what_it_reserved_until_a_
     let engine = engine(&store, &provider).await;
     let charge = charged(&engine, &store, "k", 1_000).await;
     provider.play(&[Script::Answer(UNKNOWN)]);
-    let first = operate(&engine, "refund", charge, Kind::Refund, Some(400)).await;
+    let first = operate(&engine, "refund", charge, OperationKind::Refund, Some(400)).await;
     assert!(matches!(first, Submitted::Pending { .. }), "{first:?}");
     seconds(600).await;
     let letter = only(&engine).await;
     let after = stored(&store, charge).await;
-    assert_eq!((after.status, after.sums.refunding), (Status::Succeeded, 400));
-    assert_eq!(done(&engine, "rest", charge, Kind::Refund, Some(600)).await.0, 201, "the rest is free");
-    let more = operate(&engine, "more", charge, Kind::Refund, Some(1)).await;
+    assert_eq!((after.status, after.sums.refunding), (ChargeStatus::Succeeded, 400));
+    assert_eq!(
+        done(&engine, "rest", charge, OperationKind::Refund, Some(600)).await.0,
+        201,
+        "the rest is free"
+    );
+    let more = operate(&engine, "more", charge, OperationKind::Refund, Some(1)).await;
     assert_eq!(more, Submitted::InProgress, "what is reserved is not");
 
     assert_eq!(resolve(&engine, "r1", letter.outbox.id, Resolution::Adopt).await.0, 409);
     let fail = Resolution::Fail { reason: "not in the provider's list".into() };
     assert_eq!(resolve(&engine, "r2", letter.outbox.id, fail).await.0, 200);
     let after = stored(&store, charge).await;
-    assert_eq!((after.status, after.sums.refundable()), (Status::PartiallyRefunded, 400));
-    assert_eq!(done(&engine, "again", charge, Kind::Refund, Some(400)).await.0, 201);
+    assert_eq!((after.status, after.sums.refundable()), (ChargeStatus::PartiallyRefunded, 400));
+    assert_eq!(done(&engine, "again", charge, OperationKind::Refund, Some(400)).await.0, 201);
     assert_eq!(posted(&engine, "chart:receivable:USD").await, 0);
     verified(&store).await;
 }
@@ -237,7 +245,7 @@ async fn a_retry_goes_on_as_if_it_had_not_been_parked() {
     let (store, provider, engine, letter) = differing(1_300).await;
     assert_eq!(resolve(&engine, "r", letter.outbox.id, Resolution::Retry).await.0, 200);
     let records = engine.timeline(TENANT, charge_of(&letter).into(), None, 100).await.unwrap().unwrap();
-    let resolved = records.iter().find(|record| record.kind == Audited::Resolved).unwrap();
+    let resolved = records.iter().find(|record| record.kind == AuditKind::Resolved).unwrap();
     let after = record_id(resolved.at, claim(&store, "k").await.revision + 1, 0);
     assert!(resolved.id < after, "whoever takes it over in the same millisecond comes after it");
     seconds(120).await;
@@ -250,7 +258,7 @@ async fn a_retry_goes_on_as_if_it_had_not_been_parked() {
 /// provider had forgotten.
 #[tokio::test(start_paused = true)]
 async fn a_retry_that_is_refused_proves_nothing() {
-    let rejected = Outcome::Rejected(Rejection { fault: Fault::Request, code: "no".into() });
+    let rejected = ProviderOutcome::Rejected(Rejection { fault: ProviderFault::Request, code: "no".into() });
     let (store, provider, engine, letter) = differing(1_300).await;
     provider.play(&[Script::Answer(rejected)]);
     assert_eq!(resolve(&engine, "r", letter.outbox.id, Resolution::Retry).await.0, 200);
@@ -276,7 +284,7 @@ async fn a_resolution_whose_process_dies_leaves_the_letter_for_the_next() {
         if heir.dead_letter(TENANT, id).await.unwrap().is_some() {
             assert_eq!(resolve(&heir, "r2", id, fail()).await.0, 200, "after {commits} commits");
         }
-        assert_eq!(stored(&store, charge_of(&letter)).await.status, Status::Failed);
+        assert_eq!(stored(&store, charge_of(&letter)).await.status, ChargeStatus::Failed);
         verified(&store).await;
     }
 }
@@ -288,10 +296,10 @@ async fn engine_resolve(engine: TestEngine, id: SubjectId, how: Resolution) -> S
 #[tokio::test(start_paused = true)]
 async fn what_the_provider_took_twice_is_not_marked_as_failed() {
     let (store, provider, engine, letter) = differing(1_300).await;
-    let _ = provider.clone().finds(&[Found::Several]);
+    let _ = provider.clone().finds(&[LookupResult::Several]);
     let fail = Resolution::Fail { reason: "never arrived".into() };
     assert_eq!(resolve(&engine, "r", letter.outbox.id, fail).await.0, 409);
-    assert_eq!(stored(&store, charge_of(&letter)).await.status, Status::Parked);
+    assert_eq!(stored(&store, charge_of(&letter)).await.status, ChargeStatus::Parked);
     verified(&store).await;
 }
 
@@ -309,7 +317,7 @@ async fn a_human_who_hangs_up_leaves_nothing_half_done() {
     .await;
     drop(resolving);
     seconds(5).await;
-    assert_eq!(stored(&store, charge_of(&letter)).await.status, Status::Failed);
+    assert_eq!(stored(&store, charge_of(&letter)).await.status, ChargeStatus::Failed);
     assert_eq!(engine.dead_letters(TENANT, None, 10).await.unwrap(), []);
     verified(&store).await;
 }
@@ -317,20 +325,21 @@ async fn a_human_who_hangs_up_leaves_nothing_half_done() {
 #[tokio::test(start_paused = true)]
 async fn what_was_taken_while_it_was_given_up_is_not_marked_as_failed() {
     let store = charted().await;
-    let refused = Outcome::Rejected(Rejection { fault: Fault::Request, code: "captured".into() });
+    let refused =
+        ProviderOutcome::Rejected(Rejection { fault: ProviderFault::Request, code: "captured".into() });
     let provider = Provider::new(&[Script::ApproveAmount(1_251), Script::Answer(refused)]);
     let engine = engine(&store, &provider).await;
     let _ = engine.submit(holding("k", 1_250)).await;
     let letter = only(&engine).await;
-    let held = approval_of(Step::Authorize, 1_251, &name(&engine, charge_of(&letter)));
-    let _ = provider.clone().finds(&[Found::Payment(held)]);
+    let held = approval_of(ProviderStep::Authorize, 1_251, &name(&engine, charge_of(&letter)));
+    let _ = provider.clone().finds(&[LookupResult::Payment(held)]);
     assert_eq!(resolve(&engine, "void", letter.outbox.id, Resolution::Void).await.0, 200);
     seconds(120).await;
     let letter = only(&engine).await;
     assert_eq!(letter.outbox.parked.unwrap().name(), "cannot_undo");
     let captured = || {
         let decline = Decline { code: "captured".into(), decline_code: None, reference: None };
-        Found::Payment(Outcome::Declined(decline))
+        LookupResult::Payment(ProviderOutcome::Declined(decline))
     };
     for (key, how, reason) in [
         ("fail", Resolution::Fail { reason: "gone".into() }, "executed"),
@@ -341,16 +350,20 @@ async fn what_was_taken_while_it_was_given_up_is_not_marked_as_failed() {
         assert_eq!(status, 409, "{body}");
         assert!(body.to_lowercase().contains(&reason.replace('_', "")) || body.contains(reason), "{body}");
     }
-    assert_eq!(stored(&store, charge_of(&letter)).await.status, Status::Parked);
+    assert_eq!(stored(&store, charge_of(&letter)).await.status, ChargeStatus::Parked);
     verified(&store).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn another_payment_is_not_adopted() {
     let (store, provider, engine, letter) = differing(1_249).await;
-    let _ = provider.clone().finds(&[Found::Payment(approval_of(Step::Charge, 1_249, "ch_another"))]);
+    let _ = provider.clone().finds(&[LookupResult::Payment(approval_of(
+        ProviderStep::Charge,
+        1_249,
+        "ch_another",
+    ))]);
     let (status, body) = resolve(&engine, "r", letter.outbox.id, Resolution::Adopt).await;
     assert_eq!(status, 409, "{body}");
-    assert_eq!(stored(&store, charge_of(&letter)).await.status, Status::Parked);
+    assert_eq!(stored(&store, charge_of(&letter)).await.status, ChargeStatus::Parked);
     verified(&store).await;
 }

@@ -4,19 +4,24 @@ use crate::support::ledger::*;
 use crate::support::*;
 use crate::words::*;
 use counterfoil_core::outbox::Payment;
-use counterfoil_core::payments::charge::Status;
-use counterfoil_core::payments::operation::{Kind, Status as OperationStatus};
-use counterfoil_core::payments::provider::{Fault, Found, Outcome, Rejection, Step};
+use counterfoil_core::payments::charge::ChargeStatus;
+use counterfoil_core::payments::operation::{OperationKind, OperationStatus};
+use counterfoil_core::payments::provider::{
+    LookupResult, ProviderFault, ProviderOutcome, ProviderStep, Rejection,
+};
 use counterfoil_core::types::id::{ChargeId, TenantId};
-use counterfoil_core::types::reference::Kind as ReferenceKind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_engine::service::{Service, Submitted};
 use counterfoil_store::{RowKey, Store, memory};
 use std::time::Duration;
 
-const KINDS: [Kind; 3] = [Kind::Capture, Kind::Void, Kind::Refund];
+const KINDS: [OperationKind; 3] = [OperationKind::Capture, OperationKind::Void, OperationKind::Refund];
 
 fn rejected() -> Script {
-    Script::Answer(Outcome::Rejected(Rejection { fault: Fault::Request, code: "too_late".into() }))
+    Script::Answer(ProviderOutcome::Rejected(Rejection {
+        fault: ProviderFault::Request,
+        code: "too_late".into(),
+    }))
 }
 
 #[tokio::test(start_paused = true)]
@@ -50,17 +55,17 @@ async fn an_impossible_move_is_refused_for_good_and_the_refusal_is_replayed() {
     let taken = charged(&engine, &store, "taken", 1_000).await;
     let hold = held(&engine, &store, "hold", 1_000).await;
     let voided = held(&engine, &store, "voided", 1_000).await;
-    assert_eq!(done(&engine, "void", voided, Kind::Void, None).await.0, 200);
+    assert_eq!(done(&engine, "void", voided, OperationKind::Void, None).await.0, 200);
     let calls = provider.keys().len();
     let impossible = [
-        (taken, Kind::Capture, None),
-        (taken, Kind::Void, None),
-        (taken, Kind::Refund, Some(1_001)),
-        (hold, Kind::Refund, None),
-        (hold, Kind::Capture, Some(1_001)),
-        (voided, Kind::Capture, None),
-        (voided, Kind::Void, None),
-        (voided, Kind::Refund, None),
+        (taken, OperationKind::Capture, None),
+        (taken, OperationKind::Void, None),
+        (taken, OperationKind::Refund, Some(1_001)),
+        (hold, OperationKind::Refund, None),
+        (hold, OperationKind::Capture, Some(1_001)),
+        (voided, OperationKind::Capture, None),
+        (voided, OperationKind::Void, None),
+        (voided, OperationKind::Refund, None),
     ];
     for (turn, (charge, kind, amount)) in impossible.into_iter().enumerate() {
         let key = format!("k{turn}");
@@ -83,19 +88,20 @@ async fn who_asks_again_gets_the_answer_or_that_the_store_is_away_and_never_that
     let (store, provider) = (charted().await, Provider::default());
     let first = engine(&store, &provider).await;
     let hold = held(&first, &store, "hold", 1_000).await;
-    let early = done(&first, "early", hold, Kind::Refund, Some(100)).await;
-    assert_eq!(done(&first, "capture", hold, Kind::Capture, None).await.0, 200);
-    let refund = done(&first, "refund", hold, Kind::Refund, Some(100)).await;
+    let early = done(&first, "early", hold, OperationKind::Refund, Some(100)).await;
+    assert_eq!(done(&first, "capture", hold, OperationKind::Capture, None).await.0, 200);
+    let refund = done(&first, "refund", hold, OperationKind::Refund, Some(100)).await;
     assert_eq!((early.0, refund.0), (409, 201));
     // It remembers nothing; what it commits is in doubt, and from then on nobody can be asked.
     let second = engine(&store, &provider).await;
     store.0.hide_sets(true);
-    store.0.fail_next(&[memory::Fault::DoubtBefore; 2]);
+    store.0.fail_next(&[memory::MemoryFault::DoubtBefore; 2]);
     for (key, told) in [("early", early), ("refund", refund)] {
-        let (again, away) = tokio::join!(operate(&second, key, hold, Kind::Refund, Some(100)), async {
-            store.0.set_down(true);
-            operate(&second, key, hold, Kind::Refund, Some(100)).await
-        });
+        let (again, away) =
+            tokio::join!(operate(&second, key, hold, OperationKind::Refund, Some(100)), async {
+                store.0.set_down(true);
+                operate(&second, key, hold, OperationKind::Refund, Some(100)).await
+            });
         assert_eq!(answer(&again), (told.0, told.1, true), "{key}");
         assert_eq!(away, Submitted::StoreUnavailable, "{key}");
         store.0.set_down(false);
@@ -116,16 +122,16 @@ async fn while_one_operation_is_under_way_another_is_told_to_come_back() {
     provider.play(&[Script::Slow(Duration::from_secs(2))]);
     let capture = {
         let engine = engine.clone();
-        tokio::spawn(async move { done(&engine, "capture", hold, Kind::Capture, None).await })
+        tokio::spawn(async move { done(&engine, "capture", hold, OperationKind::Capture, None).await })
     };
     seconds(1).await;
-    for kind in [Kind::Void, Kind::Capture] {
+    for kind in [OperationKind::Void, OperationKind::Capture] {
         let command = asked("other", hold, kind, None);
         assert_eq!(engine.operate(command).await, Submitted::InProgress);
         assert_eq!(store.read(vec![RowKey::Claim(TENANT, command.request.claim)]).await.unwrap(), [None]);
     }
     assert_eq!(capture.await.unwrap().0, 200);
-    assert_eq!(done(&engine, "other", hold, Kind::Void, None).await.0, 409, "the key was free");
+    assert_eq!(done(&engine, "other", hold, OperationKind::Void, None).await.0, 409, "the key was free");
     verified(&store).await;
 }
 
@@ -135,21 +141,24 @@ async fn a_hold_is_captured_in_part_and_what_was_captured_is_given_back() {
     let engine = engine(&store, &provider).await;
     let hold = held(&engine, &store, "hold", 1_000).await;
     assert_eq!(posted(&engine, "chart:payable:USD").await, 0, "a hold is no money yet");
-    assert_eq!(done(&engine, "capture", hold, Kind::Capture, Some(600)).await.0, 200);
+    assert_eq!(done(&engine, "capture", hold, OperationKind::Capture, Some(600)).await.0, 200);
     let charge = stored(&store, hold).await;
-    assert_eq!((charge.status, charge.sums.captured), (Status::Succeeded, 600));
+    assert_eq!((charge.status, charge.sums.captured), (ChargeStatus::Succeeded, 600));
     assert_eq!(posted(&engine, "chart:payable:USD").await, 600);
 
-    assert_eq!(done(&engine, "r1", hold, Kind::Refund, Some(200)).await.0, 201);
+    assert_eq!(done(&engine, "r1", hold, OperationKind::Refund, Some(200)).await.0, 201);
     let charge = stored(&store, hold).await;
-    assert_eq!((charge.status, charge.sums.refunded), (Status::PartiallyRefunded, 200));
-    assert_eq!(done(&engine, "r2", hold, Kind::Refund, Some(401)).await.0, 409);
-    assert_eq!(done(&engine, "r3", hold, Kind::Refund, None).await.0, 201);
+    assert_eq!((charge.status, charge.sums.refunded), (ChargeStatus::PartiallyRefunded, 200));
+    assert_eq!(done(&engine, "r2", hold, OperationKind::Refund, Some(401)).await.0, 409);
+    assert_eq!(done(&engine, "r3", hold, OperationKind::Refund, None).await.0, 201);
     let charge = stored(&store, hold).await;
-    assert_eq!((charge.status, charge.sums.refunded, charge.sums.refunding), (Status::Refunded, 600, 0));
+    assert_eq!(
+        (charge.status, charge.sums.refunded, charge.sums.refunding),
+        (ChargeStatus::Refunded, 600, 0)
+    );
     assert_eq!(posted(&engine, "chart:payable:USD").await, 0);
     assert_eq!(posted(&engine, "chart:receivable:USD").await, 0);
-    assert_eq!(done(&engine, "r4", hold, Kind::Refund, None).await.0, 409);
+    assert_eq!(done(&engine, "r4", hold, OperationKind::Refund, None).await.0, 409);
     let keys = provider.keys();
     let distinct: std::collections::HashSet<_> = keys.iter().collect();
     assert_eq!((keys.len(), distinct.len()), (4, 4), "each step has a key of its own");
@@ -161,17 +170,17 @@ async fn what_the_provider_refuses_leaves_the_charge_as_it_was_and_may_be_tried_
     let (store, provider) = (charted().await, Provider::default());
     let engine = engine(&store, &provider).await;
     let hold = held(&engine, &store, "hold", 1_000).await;
-    for (turn, kind) in [Kind::Capture, Kind::Void].into_iter().enumerate() {
+    for (turn, kind) in [OperationKind::Capture, OperationKind::Void].into_iter().enumerate() {
         provider.play(&[rejected()]);
         assert_eq!(done(&engine, &format!("no{turn}"), hold, kind, None).await.0, 402);
         let charge = stored(&store, hold).await;
-        assert_eq!((charge.status, charge.working), (Status::RequiresCapture, None));
+        assert_eq!((charge.status, charge.working), (ChargeStatus::RequiresCapture, None));
     }
-    assert_eq!(done(&engine, "yes", hold, Kind::Capture, None).await.0, 200);
+    assert_eq!(done(&engine, "yes", hold, OperationKind::Capture, None).await.0, 200);
     provider.play(&[rejected()]);
-    assert_eq!(done(&engine, "refund", hold, Kind::Refund, None).await.0, 402);
+    assert_eq!(done(&engine, "refund", hold, OperationKind::Refund, None).await.0, 402);
     let charge = stored(&store, hold).await;
-    assert_eq!((charge.status, charge.sums.refundable()), (Status::Succeeded, 1_000));
+    assert_eq!((charge.status, charge.sums.refundable()), (ChargeStatus::Succeeded, 1_000));
     assert_eq!(posted(&engine, "chart:payable:USD").await, 1_000, "what was reserved is free again");
     let failed = operations(&store, hold).await;
     let statuses: Vec<_> = failed.iter().map(|operation| operation.status).collect();
@@ -186,16 +195,24 @@ async fn what_a_server_does_not_remember_is_replayed_also_when_nothing_can_be_co
     let (store, provider) = (charted().await, Provider::default());
     let first = engine(&store, &provider).await;
     let hold = held(&first, &store, "hold", 1_000).await;
-    assert_eq!(done(&first, "capture", hold, Kind::Capture, None).await.0, 200);
-    let refunded = done(&first, "refund", hold, Kind::Refund, Some(200)).await;
-    let refused = done(&first, "too much", hold, Kind::Refund, Some(900)).await;
+    assert_eq!(done(&first, "capture", hold, OperationKind::Capture, None).await.0, 200);
+    let refunded = done(&first, "refund", hold, OperationKind::Refund, Some(200)).await;
+    let refused = done(&first, "too much", hold, OperationKind::Refund, Some(900)).await;
     assert_eq!((refunded.0, refused.0), (201, 409));
     let engine = engine(&store, &provider).await;
     for faults in [0, 1_000] {
-        store.0.fail_next(&vec![memory::Fault::Throttle; faults]);
-        assert_eq!(done(&engine, "refund", hold, Kind::Refund, Some(200)).await, refunded, "{faults}");
-        assert_eq!(done(&engine, "too much", hold, Kind::Refund, Some(900)).await, refused, "{faults}");
-        let other = operate(&engine, "refund", hold, Kind::Refund, Some(100)).await;
+        store.0.fail_next(&vec![memory::MemoryFault::Throttle; faults]);
+        assert_eq!(
+            done(&engine, "refund", hold, OperationKind::Refund, Some(200)).await,
+            refunded,
+            "{faults}"
+        );
+        assert_eq!(
+            done(&engine, "too much", hold, OperationKind::Refund, Some(900)).await,
+            refused,
+            "{faults}"
+        );
+        let other = operate(&engine, "refund", hold, OperationKind::Refund, Some(100)).await;
         assert_eq!(other, Submitted::Mismatch, "{faults}");
     }
     assert_eq!(provider.keys().len(), 3, "the hold, the capture and one refund");
@@ -210,14 +227,18 @@ async fn a_capture_whose_answer_is_lost_is_looked_up_and_not_repeated() {
     let hold = held(&engine, &store, "hold", 1_000).await;
     let name = engine.references().seal(ReferenceKind::Charge, hold.to_i64()).to_string();
     provider.play(&[Script::Answer(UNKNOWN)]);
-    let provider = provider.finds(&[Found::Nothing, Found::Payment(approval_of(Step::Capture, 700, &name))]);
-    let first = operate(&engine, "capture", hold, Kind::Capture, Some(700)).await;
+    let provider = provider.finds(&[
+        LookupResult::Nothing,
+        LookupResult::Payment(approval_of(ProviderStep::Capture, 700, &name)),
+    ]);
+    let first = operate(&engine, "capture", hold, OperationKind::Capture, Some(700)).await;
     assert!(
         matches!(first, Submitted::Pending { payment, .. } if payment == Payment::Charge(hold)),
         "{first:?}"
     );
     seconds(3_600).await;
-    let (status, _, replayed) = answer(&operate(&engine, "capture", hold, Kind::Capture, Some(700)).await);
+    let (status, _, replayed) =
+        answer(&operate(&engine, "capture", hold, OperationKind::Capture, Some(700)).await);
     assert_eq!((status, replayed), (200, true));
     assert_eq!(stored(&store, hold).await.sums.captured, 700);
     assert!(provider.lookups() >= 1);
@@ -236,13 +257,13 @@ async fn a_refund_that_the_account_cannot_bear_is_refused_before_the_provider_is
     let charge = made(&store, "charge").await;
     assert_eq!(kept(&engine, "spend", transfer("shop", "world", 700)).await.0, 201);
     let calls = provider.keys().len();
-    let (status, body) = done(&engine, "refund", charge, Kind::Refund, Some(400)).await;
+    let (status, body) = done(&engine, "refund", charge, OperationKind::Refund, Some(400)).await;
     assert_eq!(status, 400, "{body}");
     assert!(body.starts_with("insufficient_funds"), "{body}");
-    assert_eq!(done(&engine, "refund", charge, Kind::Refund, Some(400)).await.1, body, "replayed");
+    assert_eq!(done(&engine, "refund", charge, OperationKind::Refund, Some(400)).await.1, body, "replayed");
     assert_eq!(provider.keys().len(), calls);
     assert_eq!(stored(&store, charge).await.sums.refundable(), 1_000);
-    assert_eq!(done(&engine, "less", charge, Kind::Refund, Some(300)).await.0, 201);
+    assert_eq!(done(&engine, "less", charge, OperationKind::Refund, Some(300)).await.0, 201);
     assert_eq!(posted(&engine, "shop").await, 0);
     verified(&store).await;
 }
@@ -256,7 +277,7 @@ async fn many_at_once_never_take_twice_nor_give_back_more_than_was_taken() {
         let mut racing = tokio::task::JoinSet::new();
         for turn in 0..24 {
             let kind = KINDS[turn % 3];
-            let amount = if kind == Kind::Refund { Some(170) } else { None };
+            let amount = if kind == OperationKind::Refund { Some(170) } else { None };
             let engine = engine.clone();
             racing.spawn(async move {
                 for _ in 0..40 {
@@ -275,10 +296,10 @@ async fn many_at_once_never_take_twice_nor_give_back_more_than_was_taken() {
             *won.entry((kind, status)).or_insert(0) += 1;
         }
         let count = |kind, status| won.get(&(kind, status)).copied().unwrap_or(0);
-        let (captured, voided) = (count(Kind::Capture, 200), count(Kind::Void, 200));
+        let (captured, voided) = (count(OperationKind::Capture, 200), count(OperationKind::Void, 200));
         assert_eq!(captured + voided, 1, "seed {seed}: {won:?}");
         let charge = stored(&store, hold).await;
-        let refunds = count(Kind::Refund, 201);
+        let refunds = count(OperationKind::Refund, 201);
         assert_eq!(charge.sums.refunded, refunds * 170, "seed {seed}");
         assert!(charge.sums.refunded <= charge.sums.captured, "seed {seed}");
         let left = i128::from(charge.sums.captured - charge.sums.refunded);
@@ -305,15 +326,18 @@ async fn a_split_takes_from_wallet_and_card_or_from_neither() {
     provider.play(&[Script::Approve, rejected(), Script::Approve]);
     assert_eq!(answer(&engine.submit(splitting("uncaptured", 1_000, wallet, 300)).await).0, 402);
     assert_eq!(available(&engine, "wallet").await, 300, "voided, then released");
-    let calls: Vec<Step> = provider.steps();
-    assert_eq!(calls, [Step::Authorize, Step::Authorize, Step::Capture, Step::Void]);
+    let calls: Vec<ProviderStep> = provider.steps();
+    assert_eq!(
+        calls,
+        [ProviderStep::Authorize, ProviderStep::Authorize, ProviderStep::Capture, ProviderStep::Void]
+    );
 
     assert_eq!(answer(&engine.submit(splitting("paid", 1_000, wallet, 300)).await).0, 201);
     assert_eq!(available(&engine, "wallet").await, 0);
     assert_eq!(posted(&engine, "chart:payable:USD").await, 1_000);
     assert_eq!(posted(&engine, "chart:receivable:USD").await, 700, "what the card owes");
     let charge = stored(&store, made(&store, "paid").await).await;
-    assert_eq!((charge.status, charge.sums.captured), (Status::Succeeded, 700));
+    assert_eq!((charge.status, charge.sums.captured), (ChargeStatus::Succeeded, 700));
     verified(&store).await;
 }
 
@@ -325,12 +349,12 @@ async fn what_a_payment_reserved_is_not_a_clients_to_end() {
     provider.play(&[Script::Slow(Duration::from_secs(2))]);
     let refund = {
         let engine = engine.clone();
-        tokio::spawn(async move { done(&engine, "refund", charge, Kind::Refund, None).await })
+        tokio::spawn(async move { done(&engine, "refund", charge, OperationKind::Refund, None).await })
     };
     seconds(1).await;
     let operation = operations(&store, charge).await.remove(0);
     let hold = counterfoil_core::types::id::HoldId::from_i64(operation.id.to_i64());
-    let voided = counterfoil_core::payments::ledger::Act::End {
+    let voided = counterfoil_core::payments::ledger::LedgerCommand::End {
         hold,
         how: counterfoil_core::payments::ledger::End::Void,
     };
@@ -349,7 +373,7 @@ async fn a_charge_that_went_to_suspense_is_given_back_from_there() {
     assert_eq!(answer(&engine.submit(command).await).0, 201);
     assert_eq!(posted(&engine, "chart:suspense:USD").await, 1_000);
     let charge = made(&store, "charge").await;
-    assert_eq!(done(&engine, "refund", charge, Kind::Refund, Some(400)).await.0, 201);
+    assert_eq!(done(&engine, "refund", charge, OperationKind::Refund, Some(400)).await.0, 201);
     assert_eq!(posted(&engine, "chart:suspense:USD").await, 600);
     assert_eq!(posted(&engine, "full").await, 0, "it never had the money");
     verified(&store).await;

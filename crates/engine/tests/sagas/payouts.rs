@@ -3,13 +3,13 @@
 use crate::support::ledger::*;
 use crate::support::*;
 use crate::words::*;
-use counterfoil_core::audit::Kind as Audited;
+use counterfoil_core::audit::AuditKind;
 use counterfoil_core::ledger::account::Side;
-use counterfoil_core::ledger::hold::State;
+use counterfoil_core::ledger::hold::HoldState;
 use counterfoil_core::outbox::Payment;
 use counterfoil_core::payments::charge::FailureCode;
-use counterfoil_core::payments::payout::{Payout, Status};
-use counterfoil_core::payments::provider::{Cause, Decline, Found, Outcome, Step};
+use counterfoil_core::payments::payout::{Payout, PayoutStatus};
+use counterfoil_core::payments::provider::{Cause, Decline, LookupResult, ProviderOutcome, ProviderStep};
 use counterfoil_core::types::id::{AccountId, SubjectId};
 use counterfoil_engine::service::{Resolution, Service, Submitted};
 
@@ -35,7 +35,7 @@ async fn only(engine: &TestEngine) -> Payout {
 
 /// How often the provider was asked to pay out.
 fn asked(provider: &Provider) -> usize {
-    provider.steps().into_iter().filter(|step| *step == Step::Payout).count()
+    provider.steps().into_iter().filter(|step| *step == ProviderStep::Payout).count()
 }
 
 async fn resolve(engine: &TestEngine, key: &str, id: SubjectId, how: Resolution) -> u16 {
@@ -94,18 +94,18 @@ async fn a_payout_is_reserved_paid_and_posted_against_what_the_provider_owes() {
     let (store, engine) = staged(&provider, 1_000).await;
     let first = engine.pay_out(paying_out("k", 400)).await;
     let payout = only(&engine).await;
-    assert_eq!((payout.status, payout.order.amount.minor()), (Status::Paid, 400));
+    assert_eq!((payout.status, payout.order.amount.minor()), (PayoutStatus::Paid, 400));
     assert_eq!(payout.order.account, account(&engine, "chart:payable:USD").await.id);
     assert_eq!(balance(&engine, "chart:payable:USD").await, view(600, 0, 0));
     assert_eq!(posted(&engine, "chart:receivable:USD").await, 600);
     let hold = hold_row(&store, payout.id.to_i64()).await;
-    assert!(matches!(hold.state, State::Posted { amount: 400, .. }), "{hold:?}");
+    assert!(matches!(hold.state, HoldState::Posted { amount: 400, .. }), "{hold:?}");
     let again = engine.pay_out(paying_out("k", 400)).await;
     assert_eq!((answer(&again).1, answer(&again).2), (answer(&first).1, true));
     assert_eq!(asked(&provider), 1);
     let records = engine.timeline(TENANT, payout.id.into(), None, 10).await.unwrap().unwrap();
     let kinds: Vec<_> = records.iter().map(|record| record.kind).collect();
-    assert_eq!(kinds, [Audited::Claimed, Audited::ProviderAnswered, Audited::Settled]);
+    assert_eq!(kinds, [AuditKind::Claimed, AuditKind::ProviderAnswered, AuditKind::Settled]);
     let key = engine.claim(TENANT, paying_out("k", 400).request.claim).await.unwrap().unwrap();
     assert_eq!(key.payment, Some(Payment::Payout(payout.id)));
     verified(&store).await;
@@ -168,17 +168,17 @@ async fn what_the_bank_does_not_take_is_free_again_with_its_reason() {
     };
     let provider = Provider::default();
     let (store, engine) = staged(&provider, 1_000).await;
-    provider.play(&[Script::Answer(Outcome::Declined(decline))]);
+    provider.play(&[Script::Answer(ProviderOutcome::Declined(decline))]);
     let (status, body) = paid_out(&engine, "k", 400).await;
     assert_eq!(status, 402);
     assert!(body.contains(r#""error":"payout_failed","payout":"po_"#), "{body}");
     let payout = only(&engine).await;
     let failure = payout.failure.unwrap();
-    assert_eq!((payout.status, failure.code), (Status::Failed, FailureCode::PayoutFailed));
+    assert_eq!((payout.status, failure.code), (PayoutStatus::Failed, FailureCode::PayoutFailed));
     assert_eq!(failure.decline_code.as_deref(), Some("account_closed"));
     assert_eq!(payout.provider_reference.as_deref(), Some("po_9"));
     let hold = hold_row(&store, payout.id.to_i64()).await;
-    assert!(matches!(hold.state, State::Voided { .. }), "{hold:?}");
+    assert!(matches!(hold.state, HoldState::Voided { .. }), "{hold:?}");
     assert_eq!(available(&engine, "chart:payable:USD").await, 1_000);
     assert_eq!(answer(&engine.pay_out(paying_out("k", 400)).await), (402, body, true));
     verified(&store).await;
@@ -188,12 +188,12 @@ async fn what_the_bank_does_not_take_is_free_again_with_its_reason() {
 async fn parked() -> (SharedStore, Provider, TestEngine, Payout) {
     let provider = Provider::default();
     let (store, engine) = staged(&provider, 1_000).await;
-    provider.play(&vec![Script::Answer(Outcome::Unknown(Cause::ServerError)); 20]);
+    provider.play(&vec![Script::Answer(ProviderOutcome::Unknown(Cause::ServerError)); 20]);
     let first = engine.pay_out(paying_out("k", 400)).await;
     assert!(matches!(first, Submitted::Pending { .. }), "{first:?}");
     seconds(3_600).await;
     let payout = only(&engine).await;
-    assert_eq!(payout.status, Status::Parked);
+    assert_eq!(payout.status, PayoutStatus::Parked);
     let letters = engine.dead_letters(TENANT, None, 10).await.unwrap();
     assert_eq!((letters.len(), letters[0].outbox.parked.unwrap().name()), (1, "no_evidence"));
     assert_eq!(balance(&engine, "chart:payable:USD").await, view(1_000, 400, 0), "the money stays reserved");
@@ -210,14 +210,14 @@ async fn a_parked_payout_ends_as_a_human_decides() {
     assert_eq!(resolve(&engine, "adopt", payout.id.into(), Resolution::Adopt).await, 409, "nothing is found");
     // The provider shows another amount than was reserved: that is not ours to take.
     let name = Payment::Payout(payout.id).reference(engine.references()).to_string();
-    let provider = provider.finds(&[Found::Payment(approval_of(Step::Payout, 399, &name))]);
+    let provider = provider.finds(&[LookupResult::Payment(approval_of(ProviderStep::Payout, 399, &name))]);
     assert_eq!(resolve(&engine, "less", payout.id.into(), Resolution::Adopt).await, 409);
-    let provider = provider.finds(&[Found::Payment(approval_of(Step::Payout, 400, &name))]);
+    let provider = provider.finds(&[LookupResult::Payment(approval_of(ProviderStep::Payout, 400, &name))]);
     let how = Resolution::Fail { reason: "not there".into() };
     assert_eq!(resolve(&engine, "fail", payout.id.into(), how).await, 409, "the provider paid it out");
-    let _provider = provider.finds(&[Found::Payment(approval_of(Step::Payout, 400, &name))]);
+    let _provider = provider.finds(&[LookupResult::Payment(approval_of(ProviderStep::Payout, 400, &name))]);
     assert_eq!(resolve(&engine, "take", payout.id.into(), Resolution::Adopt).await, 200);
-    assert_eq!(only(&engine).await.status, Status::Paid);
+    assert_eq!(only(&engine).await.status, PayoutStatus::Paid);
     assert_eq!(balance(&engine, "chart:payable:USD").await, view(600, 0, 0));
     assert_eq!(paid_out(&engine, "k", 400).await.0, 201, "the client's retry has its answer");
     verified(&store).await;
@@ -226,7 +226,10 @@ async fn a_parked_payout_ends_as_a_human_decides() {
     let how = Resolution::Fail { reason: "the bank shows nothing".into() };
     assert_eq!(resolve(&engine, "fail", payout.id.into(), how).await, 200);
     let failed = only(&engine).await;
-    assert_eq!((failed.status, failed.failure.unwrap().code), (Status::Failed, FailureCode::MarkedFailed));
+    assert_eq!(
+        (failed.status, failed.failure.unwrap().code),
+        (PayoutStatus::Failed, FailureCode::MarkedFailed)
+    );
     assert_eq!(available(&engine, "chart:payable:USD").await, 1_000);
     assert_eq!(paid_out(&engine, "k", 400).await.0, 402);
     verified(&store).await;
@@ -235,7 +238,7 @@ async fn a_parked_payout_ends_as_a_human_decides() {
     let before = asked(&provider);
     assert_eq!(resolve(&engine, "retry", payout.id.into(), Resolution::Retry).await, 200);
     seconds(60).await;
-    assert_eq!(only(&engine).await.status, Status::Parked, "it has said nothing too often already");
+    assert_eq!(only(&engine).await.status, PayoutStatus::Parked, "it has said nothing too often already");
     assert_eq!(asked(&provider), before, "and is not asked again");
     verified(&store).await;
 }
@@ -247,7 +250,7 @@ async fn a_payout_of_another_amount_is_parked_and_named() {
     provider.play(&[Script::ApproveAmount(401)]);
     assert!(matches!(engine.pay_out(paying_out("k", 400)).await, Submitted::Pending { .. }));
     let payout = only(&engine).await;
-    assert_eq!(payout.status, Status::Parked);
+    assert_eq!(payout.status, PayoutStatus::Parked);
     assert!(payout.provider_reference.is_some(), "so that it can be asked about");
     let letters = engine.dead_letters(TENANT, None, 10).await.unwrap();
     assert_eq!(letters[0].outbox.parked.unwrap().name(), "answer_differs");

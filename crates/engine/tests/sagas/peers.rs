@@ -4,14 +4,14 @@ use crate::support::ledger::*;
 use crate::support::peer::{alone, beside_eu};
 use crate::support::*;
 use crate::words::*;
-use counterfoil_core::audit::Kind as Audited;
+use counterfoil_core::audit::AuditKind;
 use counterfoil_core::ledger::account::Side;
 use counterfoil_core::payments::charge::FailureCode;
-use counterfoil_core::payments::payout::{Payout, Status};
-use counterfoil_core::payments::provider::{Cause, Decline, Found, Outcome, Step};
+use counterfoil_core::payments::payout::{Payout, PayoutStatus};
+use counterfoil_core::payments::provider::{Cause, Decline, LookupResult, ProviderOutcome, ProviderStep};
 use counterfoil_core::types::peer::PeerName;
 use counterfoil_core::types::time::{Span, Time};
-use counterfoil_engine::policy::Policy;
+use counterfoil_engine::policy::EnginePolicy;
 use counterfoil_engine::service::{Resolution, Service, Submitted};
 use counterfoil_gateway::breaker;
 use counterfoil_store::{Due, Store};
@@ -33,8 +33,8 @@ async fn only(engine: &TestEngine) -> Payout {
 }
 
 /// Looks for work every minute, so that hours pass quickly.
-fn unhurried() -> Policy {
-    Policy { poll: Span::from_ms(60_000), ..policy() }
+fn unhurried() -> EnginePolicy {
+    EnginePolicy { poll: Span::from_ms(60_000), ..policy() }
 }
 
 /// The one thing that is wrong with a request.
@@ -93,7 +93,7 @@ async fn what_went_to_a_peer_is_owed_to_it_and_replayed() {
     let payout = only(&engine).await;
     assert_eq!(
         (payout.status, payout.provider.peer(), payout.provider.name()),
-        (Status::Paid, Some("eu"), "eu")
+        (PayoutStatus::Paid, Some("eu"), "eu")
     );
     assert_eq!(provider.seen().map(|calls| calls.len()), [1, 1]);
     verified(&store).await;
@@ -105,7 +105,7 @@ async fn what_a_peer_refuses_is_free_again_with_its_reason() {
         Decline { code: "cap_exceeded".into(), decline_code: Some("cap_exceeded".into()), reference: None };
     let provider = Provider::default();
     let (store, engine) = staged(&provider).await;
-    provider.play(&[Script::Answer(UNKNOWN), Script::Answer(Outcome::Declined(decline))]);
+    provider.play(&[Script::Answer(UNKNOWN), Script::Answer(ProviderOutcome::Declined(decline))]);
     assert!(matches!(engine.pay_out(paying_peer("k", 400)).await, Submitted::Pending { .. }));
     seconds(60).await;
     assert_eq!(
@@ -136,11 +136,11 @@ async fn work_whose_peer_is_gone_waits_and_goes_on_when_it_is_back() {
     seconds(3_700).await;
     assert_eq!(calls(), asked, "nobody else was asked");
     let payout = only(&without).await;
-    assert_eq!(payout.status, Status::Processing);
+    assert_eq!(payout.status, PayoutStatus::Processing);
     assert_eq!(balance(&without, MAIN).await, view(1_000, 400, 0), "the money stays reserved");
     let history = without.timeline(TENANT, payout.id.into(), None, 1_000).await.unwrap().unwrap();
     let waits = |detail: &str| detail == "reason=peer_not_set_up";
-    let waited = history.iter().filter(|record| record.kind == Audited::Pending && waits(&record.detail));
+    let waited = history.iter().filter(|record| record.kind == AuditKind::Pending && waits(&record.detail));
     assert!((10..14).contains(&waited.count()), "it can be seen that it waits, and on what");
     let (place, _) = flaw(without.pay_out(paying_peer("new", 100)).await);
     assert_eq!(place, "/peer");
@@ -157,7 +157,8 @@ async fn work_whose_peer_is_gone_waits_and_goes_on_when_it_is_back() {
     assert_eq!(calls(), asked);
     let name = letters[0].outbox.payment.reference(after.references()).to_string();
     let id = letters[0].outbox.id;
-    let _provider = provider.clone().finds(&[Found::Payment(approval_of(Step::Payout, 400, &name))]);
+    let _provider =
+        provider.clone().finds(&[LookupResult::Payment(approval_of(ProviderStep::Payout, 400, &name))]);
     let how = Resolution::Adopt;
     assert_eq!(answer(&after.resolve(request("adopt", &(id, &how)), id, how).await).0, 200);
     assert_eq!(balance(&after, OWED).await, view(400, 0, 0));
@@ -168,16 +169,16 @@ async fn work_whose_peer_is_gone_waits_and_goes_on_when_it_is_back() {
 async fn work_that_was_never_sent_goes_on_when_its_peer_is_back() {
     let provider = Provider::default();
     let (store, before) = staged(&provider).await;
-    provider.play(&[Script::Answer(Outcome::NotSent)]);
+    provider.play(&[Script::Answer(ProviderOutcome::NotSent)]);
     assert!(matches!(before.pay_out(paying_peer("k", 400)).await, Submitted::Pending { .. }));
     before.drain(Span::ZERO).await;
     let without = engine_among(&store.another(), alone(&provider), unhurried()).await;
     seconds(3_700).await;
-    assert_eq!(only(&without).await.status, Status::Processing, "waiting is no attempt");
+    assert_eq!(only(&without).await.status, PayoutStatus::Processing, "waiting is no attempt");
     without.drain(Span::ZERO).await;
     let after = engine(&store.another(), &provider).await;
     seconds(600).await;
-    assert_eq!(only(&after).await.status, Status::Paid);
+    assert_eq!(only(&after).await.status, PayoutStatus::Paid);
     assert_eq!(balance(&after, OWED).await, view(400, 0, 0));
     verified(&store).await;
 }
@@ -196,12 +197,14 @@ async fn nobody_decides_about_work_whose_peer_cannot_be_asked() {
         let (status, body, _) = answer(&without.resolve(request(key, &(id, &how)), id, how).await);
         assert_eq!(status, 409, "{body}");
     }
-    assert_eq!(only(&without).await.status, Status::Parked);
+    assert_eq!(only(&without).await.status, PayoutStatus::Parked);
     assert_eq!(provider.lookups(), 0);
     without.drain(Span::ZERO).await;
     let with = engine(&store.another(), &provider).await;
     // It is there again and does not answer, then it answers that it cannot say: only then a human's word counts.
-    let _ = provider.clone().finds(&[Found::Unclear(Cause::Timeout), Found::Unclear(Cause::Unreadable)]);
+    let _ = provider
+        .clone()
+        .finds(&[LookupResult::Unclear(Cause::Timeout), LookupResult::Unclear(Cause::Unreadable)]);
     for (key, status) in [("again", 409), ("at last", 200)] {
         assert_eq!(answer(&with.resolve(request(key, &(id, &fail())), id, fail()).await).0, status, "{key}");
     }
@@ -214,8 +217,9 @@ async fn nobody_decides_about_work_whose_peer_cannot_be_asked() {
 async fn a_peer_that_is_down_does_not_hold_up_the_provider() {
     let provider = Provider::default();
     let store = charted().await;
-    let strict = breaker::Policy { failures: 2, open: Span::from_ms(3_600_000) };
-    let engine = engine_among(&store, beside_eu(&provider), Policy { breaker: strict, ..policy() }).await;
+    let strict = breaker::BreakerPolicy { failures: 2, open: Span::from_ms(3_600_000) };
+    let engine =
+        engine_among(&store, beside_eu(&provider), EnginePolicy { breaker: strict, ..policy() }).await;
     charged(&engine, &store, "funds", 1_000).await;
     provider.play(&[Script::Answer(UNKNOWN), Script::Answer(UNKNOWN)]);
     for key in ["one", "two", "three"] {

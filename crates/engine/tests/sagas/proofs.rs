@@ -5,10 +5,10 @@ use crate::support::ledger::*;
 use crate::support::*;
 use crate::words::*;
 use counterfoil_core::outbox::{FLOWS, Flow};
-use counterfoil_core::payments::charge::Status;
-use counterfoil_core::payments::operation::Kind;
+use counterfoil_core::payments::charge::ChargeStatus;
+use counterfoil_core::payments::operation::OperationKind;
 use counterfoil_core::payments::payout;
-use counterfoil_core::payments::provider::{Fault, Outcome, Rejection, Step};
+use counterfoil_core::payments::provider::{ProviderFault, ProviderOutcome, ProviderStep, Rejection};
 use counterfoil_core::types::id::{ChargeId, PayoutId};
 use counterfoil_core::types::time::Span;
 use counterfoil_engine::service::{Resolution, Service, Submitted};
@@ -66,15 +66,15 @@ impl Stage {
     }
 
     /// The steps it asks the provider for when nothing fails.
-    fn steps(&self) -> &'static [Step] {
+    fn steps(&self) -> &'static [ProviderStep] {
         match self.flow {
-            Flow::Charge => &[Step::Charge],
-            Flow::Authorize => &[Step::Authorize],
-            Flow::Split => &[Step::Authorize, Step::Capture],
-            Flow::Capture => &[Step::Capture],
-            Flow::Void => &[Step::Void],
-            Flow::Refund => &[Step::Refund],
-            Flow::Payout => &[Step::Payout],
+            Flow::Charge => &[ProviderStep::Charge],
+            Flow::Authorize => &[ProviderStep::Authorize],
+            Flow::Split => &[ProviderStep::Authorize, ProviderStep::Capture],
+            Flow::Capture => &[ProviderStep::Capture],
+            Flow::Void => &[ProviderStep::Void],
+            Flow::Refund => &[ProviderStep::Refund],
+            Flow::Payout => &[ProviderStep::Payout],
         }
     }
 
@@ -93,9 +93,9 @@ impl Stage {
                 let wallet = account(engine, "wallet").await.id;
                 return engine.submit(splitting("saga", AMOUNT, wallet, PART)).await;
             }
-            Flow::Capture => Kind::Capture,
-            Flow::Void => Kind::Void,
-            Flow::Refund => Kind::Refund,
+            Flow::Capture => OperationKind::Capture,
+            Flow::Void => OperationKind::Void,
+            Flow::Refund => OperationKind::Refund,
         };
         operate(engine, "saga", self.charge.unwrap(), kind, None).await
     }
@@ -138,12 +138,12 @@ impl Stage {
         let wallet = if self.flow == Flow::Split { 0 } else { PART };
         assert_eq!(available(engine, "wallet").await, i128::from(wallet), "{:?}", self.flow);
         let (stands, owed) = match self.flow {
-            Flow::Charge | Flow::Capture => (Status::Succeeded, AMOUNT),
-            Flow::Split => (Status::Succeeded, AMOUNT - PART),
-            Flow::Authorize => (Status::RequiresCapture, 0),
-            Flow::Void => (Status::Voided, 0),
-            Flow::Refund => (Status::Refunded, 0),
-            Flow::Payout => return self.paid_out(engine, payout::Status::Paid, 0, before).await,
+            Flow::Charge | Flow::Capture => (ChargeStatus::Succeeded, AMOUNT),
+            Flow::Split => (ChargeStatus::Succeeded, AMOUNT - PART),
+            Flow::Authorize => (ChargeStatus::RequiresCapture, 0),
+            Flow::Void => (ChargeStatus::Voided, 0),
+            Flow::Refund => (ChargeStatus::Refunded, 0),
+            Flow::Payout => return self.paid_out(engine, payout::PayoutStatus::Paid, 0, before).await,
         };
         self.stands(engine, stands, owed).await;
         assert_eq!(self.provider.effects() - before, self.steps().len(), "each step took effect once");
@@ -154,26 +154,26 @@ impl Stage {
         assert_eq!(status, 402, "{:?}", self.flow);
         assert_eq!(available(engine, "wallet").await, i128::from(PART), "{:?}", self.flow);
         let (stands, owed) = match self.flow {
-            Flow::Charge | Flow::Authorize | Flow::Split => (Status::Failed, 0),
-            Flow::Capture | Flow::Void => (Status::RequiresCapture, 0),
-            Flow::Refund => (Status::Succeeded, AMOUNT),
-            Flow::Payout => return self.stands_paid_out(engine, payout::Status::Failed, AMOUNT).await,
+            Flow::Charge | Flow::Authorize | Flow::Split => (ChargeStatus::Failed, 0),
+            Flow::Capture | Flow::Void => (ChargeStatus::RequiresCapture, 0),
+            Flow::Refund => (ChargeStatus::Succeeded, AMOUNT),
+            Flow::Payout => return self.stands_paid_out(engine, payout::PayoutStatus::Failed, AMOUNT).await,
         };
         self.stands(engine, stands, owed).await;
     }
 
-    async fn paid_out(&self, engine: &TestEngine, status: payout::Status, left: i64, before: usize) {
+    async fn paid_out(&self, engine: &TestEngine, status: payout::PayoutStatus, left: i64, before: usize) {
         self.stands_paid_out(engine, status, left).await;
         assert_eq!(self.provider.effects() - before, 1, "it was paid out once");
     }
 
     /// What the provider owes and what the tenant is owed are the same, before and after. What went to a peer is owed to
     /// it instead, and the provider still owes what came in.
-    async fn stands_paid_out(&self, engine: &TestEngine, status: payout::Status, left: i64) {
+    async fn stands_paid_out(&self, engine: &TestEngine, status: payout::PayoutStatus, left: i64) {
         let id = PayoutId::from(claim(&self.store, "saga").await.subject);
         let payout = engine.payout(TENANT, id).await.unwrap().unwrap();
         assert_eq!(payout.status, status);
-        assert_eq!(payout.failure.is_some(), status == payout::Status::Failed);
+        assert_eq!(payout.failure.is_some(), status == payout::PayoutStatus::Failed);
         assert_eq!(posted(engine, "chart:payable:USD").await, i128::from(left));
         let owes = match self.ends {
             Ends::Here => left,
@@ -192,7 +192,7 @@ impl Stage {
         verified(&self.store).await;
     }
 
-    async fn stands(&self, engine: &TestEngine, status: Status, owed: i64) {
+    async fn stands(&self, engine: &TestEngine, status: ChargeStatus, owed: i64) {
         let charge = match self.charge {
             Some(charge) => charge,
             None => made(&self.store, "saga").await,
@@ -218,7 +218,7 @@ fn every_flow_is_proved() {
 }
 
 fn refused() -> Script {
-    Script::Answer(Outcome::Rejected(Rejection { fault: Fault::Request, code: "no".into() }))
+    Script::Answer(ProviderOutcome::Rejected(Rejection { fault: ProviderFault::Request, code: "no".into() }))
 }
 
 #[tokio::test(start_paused = true)]
@@ -302,7 +302,7 @@ async fn a_compensation_repeated_undoes_once() {
     let engine = engine(&stage.store.another(), &stage.provider).await;
     let (status, _) = stage.answered(&engine).await;
     stage.is_undone(&engine, status).await;
-    let voids = stage.provider.steps().into_iter().filter(|step| *step == Step::Void).count();
+    let voids = stage.provider.steps().into_iter().filter(|step| *step == ProviderStep::Void).count();
     assert!(voids >= 2, "the void was asked for again");
     let keys: std::collections::HashSet<_> = stage.provider.keys().into_iter().collect();
     assert_eq!(keys.len(), 3, "authorize, capture and void, each under one key");

@@ -6,7 +6,7 @@ use crate::support::*;
 use counterfoil_core::payments::charge::create::CreateCharge;
 use counterfoil_core::payments::charge::{Charge, Wallet};
 use counterfoil_core::payments::operation::launch::Operate;
-use counterfoil_core::payments::operation::{Kind, Operation};
+use counterfoil_core::payments::operation::{Operation, OperationKind};
 use counterfoil_core::payments::payout;
 use counterfoil_core::payments::payout::create::CreatePayout;
 use counterfoil_core::types::asset::Asset;
@@ -18,7 +18,7 @@ use counterfoil_store::{Row, RowKey, Scan, Store};
 use std::collections::BTreeMap;
 
 /// A request under `key` to do something to a charge.
-pub(crate) fn asked(key: &str, charge: ChargeId, kind: Kind, amount: Option<i64>) -> Operate {
+pub(crate) fn asked(key: &str, charge: ChargeId, kind: OperationKind, amount: Option<i64>) -> Operate {
     let request = request(key, &(charge, kind, amount));
     Operate { request, charge, kind, amount }
 }
@@ -27,7 +27,7 @@ pub(crate) async fn operate(
     engine: &TestEngine,
     key: &str,
     charge: ChargeId,
-    kind: Kind,
+    kind: OperationKind,
     amount: Option<i64>,
 ) -> Submitted {
     engine.operate(asked(key, charge, kind, amount)).await
@@ -38,7 +38,7 @@ pub(crate) async fn done(
     engine: &TestEngine,
     key: &str,
     charge: ChargeId,
-    kind: Kind,
+    kind: OperationKind,
     amount: Option<i64>,
 ) -> (u16, String) {
     let (status, body, _) = answer(&operate(engine, key, charge, kind, amount).await);
@@ -68,7 +68,7 @@ pub(crate) fn paying_out(key: &str, amount: i64) -> CreatePayout {
 pub(crate) fn paying_out_of(key: &str, amount: i64, account: Option<AccountId>) -> CreatePayout {
     CreatePayout {
         request: request(key, &("payout", amount, account)),
-        wanted: payout::create::Wanted {
+        wanted: payout::create::NewPayout {
             amount: Money::new(amount, Asset::parse("USD").unwrap()).unwrap(),
             account,
             peer: None,

@@ -2,11 +2,13 @@
 
 use super::{SharedStore, TENANT, TestEngine, answer, request_of};
 use counterfoil_core::idempotency::request::Request;
-use counterfoil_core::ledger::account::{Account, Code, Guard, Side};
+use counterfoil_core::ledger::account::{Account, AccountCode, Guard, Side};
 use counterfoil_core::ledger::hold::Hold;
-use counterfoil_core::ledger::totals::View;
+use counterfoil_core::ledger::totals::BalanceAmounts;
 use counterfoil_core::ledger::transaction::Transaction;
-use counterfoil_core::payments::ledger::{Act, End, HoldTerms, Item, Named, Open, Post, PostLeg, Transfer};
+use counterfoil_core::payments::ledger::{
+    AccountSelector, End, HoldTerms, Item, LedgerCommand, Open, Post, PostLeg, TransferOrder,
+};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{AccountId, HoldId, TransactionId};
 use counterfoil_core::types::time::Span;
@@ -19,8 +21,8 @@ pub fn asset(code: &str) -> Asset {
     Asset::parse(code).unwrap()
 }
 
-pub fn named(code: &str) -> Named {
-    Named::Code(Code::parse(code).unwrap())
+pub fn named(code: &str) -> AccountSelector {
+    AccountSelector::Code(AccountCode::parse(code).unwrap())
 }
 
 /// A request under `key` whose body is `body`.
@@ -28,12 +30,12 @@ pub fn request(key: &str, body: &impl std::fmt::Debug) -> Request {
     request_of(TENANT, key, format!("{body:?}").as_bytes())
 }
 
-pub async fn keep(engine: &TestEngine, key: &str, act: Act) -> Submitted {
+pub async fn keep(engine: &TestEngine, key: &str, act: LedgerCommand) -> Submitted {
     engine.keep(request(key, &act), act).await
 }
 
 /// The status and the body of what must be an answer of this very request.
-pub async fn kept(engine: &TestEngine, key: &str, act: Act) -> (u16, String) {
+pub async fn kept(engine: &TestEngine, key: &str, act: LedgerCommand) -> (u16, String) {
     let (status, body, replayed) = answer(&keep(engine, key, act).await);
     assert!(!replayed, "{key} was used before");
     (status, body)
@@ -47,7 +49,7 @@ pub fn number(body: &str) -> i64 {
 /// An account in USD that credits raise, without bounds.
 pub fn plain(code: &str) -> Open {
     Open {
-        code: Code::parse(code).unwrap(),
+        code: AccountCode::parse(code).unwrap(),
         asset: asset("USD"),
         normal: Side::Credit,
         guard: Guard::default(),
@@ -63,7 +65,7 @@ pub fn guarded(code: &str, floor: Option<i64>, cap: Option<i64>) -> Open {
 
 pub async fn open(engine: &TestEngine, open: Open) -> AccountId {
     let key = format!("open {}", open.code);
-    let (status, body) = kept(engine, &key, Act::Open(open)).await;
+    let (status, body) = kept(engine, &key, LedgerCommand::Open(open)).await;
     assert_eq!(status, 201, "{body}");
     AccountId::from_i64(number(&body))
 }
@@ -82,8 +84,8 @@ pub async fn funded(engine: &TestEngine, accounts: &[(Open, i64)]) {
     }
 }
 
-pub fn order(from: &str, to: &str, amount: i64) -> Transfer {
-    Transfer {
+pub fn order(from: &str, to: &str, amount: i64) -> TransferOrder {
+    TransferOrder {
         from: named(from),
         to: named(to),
         amount,
@@ -93,31 +95,34 @@ pub fn order(from: &str, to: &str, amount: i64) -> Transfer {
     }
 }
 
-pub fn transfer(from: &str, to: &str, amount: i64) -> Act {
-    Act::Transfer(order(from, to, amount))
+pub fn transfer(from: &str, to: &str, amount: i64) -> LedgerCommand {
+    LedgerCommand::Transfer(order(from, to, amount))
 }
 
 /// A transfer that is only held.
-pub fn hold(from: &str, to: &str, amount: i64) -> Act {
-    Act::Transfer(Transfer { hold: Some(HoldTerms { expires_at: None }), ..order(from, to, amount) })
+pub fn hold(from: &str, to: &str, amount: i64) -> LedgerCommand {
+    LedgerCommand::Transfer(TransferOrder {
+        hold: Some(HoldTerms { expires_at: None }),
+        ..order(from, to, amount)
+    })
 }
 
 /// One that lapses after so many seconds from now.
-pub fn hold_for(store: &SharedStore, from: &str, to: &str, amount: i64, seconds: u64) -> Act {
+pub fn hold_for(store: &SharedStore, from: &str, to: &str, amount: i64, seconds: u64) -> LedgerCommand {
     let expires_at = Some(store.now().plus(Span::from_ms(seconds * 1_000)));
-    Act::Transfer(Transfer { hold: Some(HoldTerms { expires_at }), ..order(from, to, amount) })
+    LedgerCommand::Transfer(TransferOrder { hold: Some(HoldTerms { expires_at }), ..order(from, to, amount) })
 }
 
-pub fn post_hold(hold: i64, amount: Option<i64>) -> Act {
-    Act::End { hold: HoldId::from_i64(hold), how: End::Post { amount } }
+pub fn post_hold(hold: i64, amount: Option<i64>) -> LedgerCommand {
+    LedgerCommand::End { hold: HoldId::from_i64(hold), how: End::Post { amount } }
 }
 
-pub fn void(hold: i64) -> Act {
-    Act::End { hold: HoldId::from_i64(hold), how: End::Void }
+pub fn void(hold: i64) -> LedgerCommand {
+    LedgerCommand::End { hold: HoldId::from_i64(hold), how: End::Void }
 }
 
-pub fn reverse(transaction: i64) -> Act {
-    Act::Reverse { transaction: TransactionId::from_i64(transaction) }
+pub fn reverse(transaction: i64) -> LedgerCommand {
+    LedgerCommand::Reverse { transaction: TransactionId::from_i64(transaction) }
 }
 
 /// Legs as (code, amount): what is above zero is credited.
@@ -151,7 +156,7 @@ pub async fn balance_upto(engine: &TestEngine, code: &str, upto: Upto) -> Balanc
     engine.balance(account(engine, code).await, upto).await.unwrap()
 }
 
-pub async fn balance(engine: &TestEngine, code: &str) -> View {
+pub async fn balance(engine: &TestEngine, code: &str) -> BalanceAmounts {
     balance_upto(engine, code, Upto::Now).await.view
 }
 
@@ -163,8 +168,8 @@ pub async fn available(engine: &TestEngine, code: &str) -> i128 {
     balance(engine, code).await.available
 }
 
-pub fn view(posted: i128, outgoing: i128, incoming: i128) -> View {
-    View { posted, outgoing, incoming, available: posted - outgoing }
+pub fn view(posted: i128, outgoing: i128, incoming: i128) -> BalanceAmounts {
+    BalanceAmounts { posted, outgoing, incoming, available: posted - outgoing }
 }
 
 /// All transactions, oldest first.

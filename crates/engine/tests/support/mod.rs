@@ -11,35 +11,37 @@
 use counterfoil_core::idempotency::claim::{ClaimId, LeasePolicy};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::key::IdempotencyKey;
-use counterfoil_core::idempotency::reply::{Media, Reply};
+use counterfoil_core::idempotency::reply::{Reply, ReplyMedia};
 use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::idempotency::window;
 use counterfoil_core::ledger::chart::ROLES;
 use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::PaymentSubject;
-use counterfoil_core::payments::charge::create::{CreateCharge, Wanted};
-use counterfoil_core::payments::charge::{Charge, Failure};
+use counterfoil_core::payments::charge::create::{CreateCharge, NewCharge};
+use counterfoil_core::payments::charge::{Charge, PaymentFailure};
 use counterfoil_core::payments::ledger::decide;
-use counterfoil_core::payments::operation::launch::Impossible;
-use counterfoil_core::payments::operation::{Kind as OperationKind, Operation};
+use counterfoil_core::payments::operation::launch::OperationRefusal;
+use counterfoil_core::payments::operation::{Operation, OperationKind};
 use counterfoil_core::payments::payout::Payout;
-use counterfoil_core::payments::provider::{Approval, Cause, Decline, Found, Outcome, Rules, Step};
+use counterfoil_core::payments::provider::{
+    Approval, Cause, Decline, LookupResult, ProviderOutcome, ProviderStep, Rules,
+};
 use counterfoil_core::saga::backoff::Backoff;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::{Digest, MacKey};
 use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
-use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
-use counterfoil_engine::policy::Policy;
-use counterfoil_engine::present::{ItemResult, Made, Present, Shown};
+use counterfoil_engine::policy::EnginePolicy;
+use counterfoil_engine::present::{ItemResult, LedgerReply, Made, Present};
 use counterfoil_engine::service::{DeadLetter, Resolution, Service, Submitted, Unresolved};
 use counterfoil_engine::signal::Deaf;
 use counterfoil_engine::world::TokioWorld;
 use counterfoil_engine::{Engine, Parts, SharedServices};
-use counterfoil_gateway::{Call, Gateway, Lookup, Profile, Routes, breaker};
+use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup, ProviderProfile, Routes, breaker};
 use counterfoil_store::{ChangeSet, Row, RowKey, Store};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -60,9 +62,9 @@ pub enum Script {
     Approve,
     ApproveAmount(i64),
     Decline,
-    Answer(Outcome),
+    Answer(ProviderOutcome),
     /// Executes, and says this instead of what happened.
-    Executed(Outcome),
+    Executed(ProviderOutcome),
     /// Executes, and answers after this long.
     Slow(Duration),
     /// Never answers.
@@ -78,9 +80,9 @@ pub struct Provider(Arc<Mutex<Played>>);
 #[derive(Default)]
 pub struct Played {
     script: VecDeque<Script>,
-    found: VecDeque<Found>,
+    found: VecDeque<LookupResult>,
     pub keys: Vec<String>,
-    pub steps: Vec<Step>,
+    pub steps: Vec<ProviderStep>,
     pub effects: BTreeMap<String, i64>,
     pub lookups: usize,
     profile: Option<&'static str>,
@@ -94,7 +96,7 @@ pub struct Played {
 }
 
 impl Played {
-    fn next(&mut self, call: &Call) -> Script {
+    fn next(&mut self, call: &ProviderCall) -> Script {
         self.keys.push(call.key.clone());
         self.steps.push(call.step);
         if let Some(decided) = self.decided.get(&call.key) {
@@ -120,7 +122,7 @@ impl Provider {
         self
     }
 
-    pub fn finds(self, found: &[Found]) -> Provider {
+    pub fn finds(self, found: &[LookupResult]) -> Provider {
         self.0.lock().unwrap().found.extend(found.iter().cloned());
         self
     }
@@ -145,7 +147,7 @@ impl Provider {
         self.0.lock().unwrap().seen.clone()
     }
 
-    pub fn steps(&self) -> Vec<Step> {
+    pub fn steps(&self) -> Vec<ProviderStep> {
         self.0.lock().unwrap().steps.clone()
     }
 
@@ -162,13 +164,13 @@ impl Provider {
     }
 }
 
-pub fn approval(amount: i64, payment: &str) -> Outcome {
-    approval_of(Step::Charge, amount, payment)
+pub fn approval(amount: i64, payment: &str) -> ProviderOutcome {
+    approval_of(ProviderStep::Charge, amount, payment)
 }
 
 /// The approval of a step, as it should be.
-pub fn approval_of(step: Step, amount: i64, payment: &str) -> Outcome {
-    Outcome::Approved(Approval {
+pub fn approval_of(step: ProviderStep, amount: i64, payment: &str) -> ProviderOutcome {
+    ProviderOutcome::Approved(Approval {
         reference: format!("pi_{payment}"),
         stands: step.leads_to(),
         amount_minor: amount,
@@ -177,7 +179,7 @@ pub fn approval_of(step: Step, amount: i64, payment: &str) -> Outcome {
     })
 }
 
-pub const UNKNOWN: Outcome = Outcome::Unknown(Cause::Timeout);
+pub const UNKNOWN: ProviderOutcome = ProviderOutcome::Unknown(Cause::Timeout);
 
 impl Gateway for Provider {
     fn binding(&self) -> ProviderBinding {
@@ -186,23 +188,23 @@ impl Gateway for Provider {
     }
 
     fn rules(&self, binding: &ProviderBinding) -> Rules {
-        Profile::named(&binding.profile).unwrap().rules
+        ProviderProfile::named(&binding.profile).unwrap().rules
     }
 
-    async fn call(&self, call: Call) -> Outcome {
+    async fn call(&self, call: ProviderCall) -> ProviderOutcome {
         self.0.lock().unwrap().seen[0].push(call.binding.clone());
         self.played(call).await
     }
 
-    async fn lookup(&self, _: Lookup) -> Found {
+    async fn lookup(&self, _: ProviderLookup) -> LookupResult {
         let mut played = self.0.lock().unwrap();
         played.lookups += 1;
-        played.found.pop_front().unwrap_or(Found::Nothing)
+        played.found.pop_front().unwrap_or(LookupResult::Nothing)
     }
 }
 
 impl Provider {
-    async fn played(&self, call: Call) -> Outcome {
+    async fn played(&self, call: ProviderCall) -> ProviderOutcome {
         let script = self.0.lock().unwrap().next(&call);
         let _running = Running::begin(self);
         let approved = approval_of(call.step, call.amount.minor(), &call.payment);
@@ -216,7 +218,7 @@ impl Provider {
                 execute();
                 approval_of(call.step, amount, &call.payment)
             }
-            Script::Decline => Outcome::Declined(Decline {
+            Script::Decline => ProviderOutcome::Declined(Decline {
                 code: "card_declined".into(),
                 decline_code: Some("insufficient_funds".into()),
                 reference: None,
@@ -265,7 +267,7 @@ impl Present for Plain {
     }
 
     fn charge(&self, charge: &Charge, made: Made) -> Reply {
-        let id = self.0.seal(Kind::Charge, charge.id.to_i64());
+        let id = self.0.seal(ReferenceKind::Charge, charge.id.to_i64());
         let body = format!(
             r#"{{"id":"{id}","amount":{},"currency":"USD","status":"{}"}}"#,
             charge.order.amount.minor(),
@@ -273,67 +275,79 @@ impl Present for Plain {
         );
         Reply {
             status: if made == Made::Created { 201 } else { 200 },
-            media: Media::Json,
+            media: ReplyMedia::Json,
             location: Some(format!("/v1/charges/{id}").into()),
             body: body.into(),
         }
     }
 
     fn refund(&self, refund: &Operation, charge: &Charge) -> Reply {
-        let id = self.0.seal(Kind::Refund, refund.id.to_i64());
-        let charge = self.0.seal(Kind::Charge, charge.id.to_i64());
+        let id = self.0.seal(ReferenceKind::Refund, refund.id.to_i64());
+        let charge = self.0.seal(ReferenceKind::Charge, charge.id.to_i64());
         let body = format!(r#"{{"id":"{id}","charge":"{charge}","amount":{}}}"#, refund.amount.minor());
-        Reply { status: 201, media: Media::Json, location: None, body: body.into() }
+        Reply { status: 201, media: ReplyMedia::Json, location: None, body: body.into() }
     }
 
-    fn impossible(&self, charge: &Charge, kind: OperationKind, why: Impossible, request: Ulid) -> Reply {
+    fn impossible(
+        &self,
+        charge: &Charge,
+        kind: OperationKind,
+        why: OperationRefusal,
+        request: Ulid,
+    ) -> Reply {
         let status = charge.status.name();
         let body = format!("{} of a {status} charge: {why:?} request=req_{request}", kind.name());
-        Reply { status: 409, media: Media::Problem, location: None, body: body.into() }
+        Reply { status: 409, media: ReplyMedia::Problem, location: None, body: body.into() }
     }
 
     fn resolved(&self, letter: &DeadLetter, how: Result<&Resolution, Unresolved>, _: Ulid) -> Reply {
         let status = if how.is_ok() { 200 } else { 409 };
         let body = format!("{how:?} {}", letter.subject.status());
-        Reply { status, media: Media::Json, location: None, body: body.into() }
+        Reply { status, media: ReplyMedia::Json, location: None, body: body.into() }
     }
 
     fn payout(&self, payout: &Payout) -> Reply {
-        let id = self.0.seal(Kind::Payout, payout.id.to_i64());
+        let id = self.0.seal(ReferenceKind::Payout, payout.id.to_i64());
         let (amount, status) = (payout.order.amount.minor(), payout.status.name());
         let body = format!(r#"{{"id":"{id}","amount":{amount},"currency":"USD","status":"{status}"}}"#);
-        Reply { status: 201, media: Media::Json, location: None, body: body.into() }
+        Reply { status: 201, media: ReplyMedia::Json, location: None, body: body.into() }
     }
 
-    fn failure(&self, subject: &PaymentSubject, failure: &Failure, request: Ulid) -> Reply {
+    fn failure(&self, subject: &PaymentSubject, failure: &PaymentFailure, request: Ulid) -> Reply {
         let (what, id) = match subject {
-            PaymentSubject::Charge(charge, _) => ("charge", self.0.seal(Kind::Charge, charge.id.to_i64())),
-            PaymentSubject::Payout(payout) => ("payout", self.0.seal(Kind::Payout, payout.id.to_i64())),
+            PaymentSubject::Charge(charge, _) => {
+                ("charge", self.0.seal(ReferenceKind::Charge, charge.id.to_i64()))
+            }
+            PaymentSubject::Payout(payout) => {
+                ("payout", self.0.seal(ReferenceKind::Payout, payout.id.to_i64()))
+            }
         };
         let code = failure.code.name();
         let body = format!(r#"{{"error":"{code}","{what}":"{id}","request_id":"req_{request}"}}"#);
-        Reply { status: 402, media: Media::Problem, location: None, body: body.into() }
+        Reply { status: 402, media: ReplyMedia::Problem, location: None, body: body.into() }
     }
 
-    fn ledger(&self, shown: Shown<'_>, request: Ulid) -> Reply {
+    fn ledger(&self, shown: LedgerReply<'_>, request: Ulid) -> Reply {
         let (status, body) = match shown {
-            Shown::Opened(account) => (201, format!("opened {}", account.id.to_i64())),
-            Shown::Resharded(account) => {
+            LedgerReply::Opened(account) => (201, format!("opened {}", account.id.to_i64())),
+            LedgerReply::Resharded(account) => {
                 (200, format!("resharded {} to={}", account.id.to_i64(), account.shards))
             }
-            Shown::Defined(definition) => (201, format!("defined {}", definition.asset)),
-            Shown::Transferred(transaction) => (201, format!("transferred {}", transaction.id.to_i64())),
-            Shown::Held(hold) => (201, format!("held {}", hold.id.to_i64())),
-            Shown::Ended(hold) => (200, format!("{} {}", hold.state.name(), hold.id.to_i64())),
-            Shown::Posted(transaction) => (201, format!("posted {}", transaction.id.to_i64())),
-            Shown::Bulk { id, results } => {
+            LedgerReply::Defined(definition) => (201, format!("defined {}", definition.asset)),
+            LedgerReply::Transferred(transaction) => {
+                (201, format!("transferred {}", transaction.id.to_i64()))
+            }
+            LedgerReply::Held(hold) => (201, format!("held {}", hold.id.to_i64())),
+            LedgerReply::Ended(hold) => (200, format!("{} {}", hold.state.name(), hold.id.to_i64())),
+            LedgerReply::Posted(transaction) => (201, format!("posted {}", transaction.id.to_i64())),
+            LedgerReply::Bulk { id, results } => {
                 let results: Vec<String> = results.iter().map(item).collect();
                 (200, format!("bulk {}: {}", id.to_i64(), results.join(",")))
             }
             // The request's id stands in it, so that a refusal made twice would differ.
-            Shown::Refused(refusal) => (400, format!("{} req_{request}", refusal.name())),
+            LedgerReply::Refused(refusal) => (400, format!("{} req_{request}", refusal.name())),
         };
-        Reply { status, media: Media::Json, location: None, body: body.into() }
+        Reply { status, media: ReplyMedia::Json, location: None, body: body.into() }
     }
 }
 
@@ -349,12 +363,12 @@ fn item(result: &ItemResult) -> String {
 
 pub type TestEngine = Engine<SharedStore, Routes<Provider, Peer>, TokioWorld>;
 
-pub fn policy() -> Policy {
-    Policy {
+pub fn policy() -> EnginePolicy {
+    EnginePolicy {
         lease: LeasePolicy { lease: Span::from_ms(30_000), ceiling: Span::from_ms(180_000) },
         heartbeat: Span::from_ms(10_000),
         wait: Span::from_ms(5_000),
-        windows: window::Policy {
+        windows: window::WindowPolicy {
             replay: Span::from_ms(86_400_000),
             tombstone: Span::from_ms(86_400_000),
             reuse: window::Reuse::AfterTombstone,
@@ -363,20 +377,20 @@ pub fn policy() -> Policy {
         backoff: Backoff { base: Span::from_ms(500), cap: Span::from_ms(30_000) },
         poll: Span::from_ms(500),
         batch: 64,
-        breaker: breaker::Policy { failures: 1_000, open: Span::from_ms(1_000) },
+        breaker: breaker::BreakerPolicy { failures: 1_000, open: Span::from_ms(1_000) },
     }
 }
 
 /// A process whose heartbeat never comes, as if it were stopped in the middle of its call.
-pub fn never_renewing() -> Policy {
-    Policy { heartbeat: Span::from_ms(3_600_000), ..policy() }
+pub fn never_renewing() -> EnginePolicy {
+    EnginePolicy { heartbeat: Span::from_ms(3_600_000), ..policy() }
 }
 
 /// Answers are replayed for ten minutes, and their keys are free after ten more.
-pub fn short_windows() -> Policy {
+pub fn short_windows() -> EnginePolicy {
     let ten_minutes = Span::from_ms(600_000);
-    let windows = window::Policy { replay: ten_minutes, tombstone: ten_minutes, ..policy().windows };
-    Policy { windows, ..policy() }
+    let windows = window::WindowPolicy { replay: ten_minutes, tombstone: ten_minutes, ..policy().windows };
+    EnginePolicy { windows, ..policy() }
 }
 
 /// A store where the chart charges are posted to is open already, so that the next commit is the charge's own.
@@ -393,14 +407,14 @@ pub async fn charted() -> SharedStore {
     store
 }
 
-pub async fn engine_with(store: &SharedStore, provider: &Provider, policy: Policy) -> TestEngine {
+pub async fn engine_with(store: &SharedStore, provider: &Provider, policy: EnginePolicy) -> TestEngine {
     engine_among(store, beside_eu(provider), policy).await
 }
 
 pub async fn engine_among(
     store: &SharedStore,
     gateway: Routes<Provider, Peer>,
-    policy: Policy,
+    policy: EnginePolicy,
 ) -> TestEngine {
     engine_beside(store, gateway, policy, SharedServices::default()).await
 }
@@ -408,7 +422,7 @@ pub async fn engine_among(
 pub async fn engine_beside(
     store: &SharedStore,
     gateway: Routes<Provider, Peer>,
-    policy: Policy,
+    policy: EnginePolicy,
     beside: SharedServices,
 ) -> TestEngine {
     let references = References::new(MacKey::new(store.secret().reveal()));
@@ -441,7 +455,7 @@ pub fn request_of(tenant: TenantId, key: &str, body: &[u8]) -> Request {
 pub fn command(key: &str, amount: i64) -> CreateCharge {
     CreateCharge {
         request: request_of(TENANT, key, &amount.to_be_bytes()),
-        wanted: Wanted {
+        wanted: NewCharge {
             amount: Money::new(amount, Asset::parse("USD").unwrap()).unwrap(),
             payment_method: Masked::new("pm_card_visa".into()),
             capture: true,

@@ -2,11 +2,11 @@
 
 use super::Provider;
 use counterfoil_core::outbox::ProviderBinding;
-use counterfoil_core::payments::provider::{Found, Outcome, Rules};
+use counterfoil_core::payments::provider::{LookupResult, ProviderOutcome, Rules};
 use counterfoil_core::types::peer::PeerName;
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::profile::PEER;
-use counterfoil_gateway::{Call, Gateway, Lookup, Routes};
+use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup, Routes};
 use std::collections::BTreeMap;
 
 /// The same script as a peer called `eu`: what is said of the provider is true of either.
@@ -27,12 +27,12 @@ impl Gateway for Peer {
         Rules { dedup_window: Some(Span::from_ms(7_200_000)), ..PEER.rules }
     }
 
-    async fn call(&self, call: Call) -> Outcome {
+    async fn call(&self, call: ProviderCall) -> ProviderOutcome {
         self.0.0.lock().unwrap().seen[1].push(call.binding.clone());
         self.0.played(call).await
     }
 
-    async fn lookup(&self, lookup: Lookup) -> Found {
+    async fn lookup(&self, lookup: ProviderLookup) -> LookupResult {
         self.0.lookup(lookup).await
     }
 }

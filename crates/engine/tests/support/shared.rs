@@ -1,14 +1,14 @@
 //! One store for several engines: a process that dies leaves it behind.
 
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::ledger::totals::Entry;
+use counterfoil_core::ledger::totals::AccountEntry;
 use counterfoil_core::types::id::{AccountId, EPOCH, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::memory::MemoryStore;
 use counterfoil_store::{
-    ChangeSet, CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Receipt, Row, RowKey,
-    Scan, Store, Tally, Upto,
+    ChangeSet, CommitError, CommitReceipt, Committed, Due, EntryPage, Folded, Position, ReadError, Row,
+    RowKey, Scan, Store, Tally, Upto,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -136,7 +136,7 @@ impl Store for SharedStore {
         account: AccountId,
         page: EntryPage,
         limit: usize,
-    ) -> Result<Vec<Entry>, ReadError> {
+    ) -> Result<Vec<AccountEntry>, ReadError> {
         self.turn().await;
         self.0.entries(tenant, account, page, limit).await
     }
@@ -154,7 +154,7 @@ impl Store for SharedStore {
         self.turn().await;
         self.0.due(due, now, limit).await
     }
-    async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
+    async fn commit(&self, set: ChangeSet) -> Result<CommitReceipt, CommitError> {
         self.turn().await;
         if self.1.life.load(Ordering::SeqCst) != u64::MAX {
             self.1.life.fetch_sub(1, Ordering::SeqCst);
@@ -165,7 +165,7 @@ impl Store for SharedStore {
         }
         committed
     }
-    async fn committed(&self, id: SetId) -> Result<Option<Receipt>, ReadError> {
+    async fn committed(&self, id: SetId) -> Result<Option<CommitReceipt>, ReadError> {
         self.turn().await;
         self.0.committed(id).await
     }

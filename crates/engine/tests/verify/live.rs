@@ -3,8 +3,8 @@
 use crate::support::ledger::*;
 use crate::support::*;
 use crate::words::*;
-use counterfoil_core::payments::ledger::Act;
-use counterfoil_core::payments::operation::Kind;
+use counterfoil_core::payments::ledger::LedgerCommand;
+use counterfoil_core::payments::operation::OperationKind;
 use counterfoil_core::types::id::AccountId;
 use counterfoil_engine::service::Service;
 use counterfoil_engine::verify::verify;
@@ -31,7 +31,7 @@ async fn a_store_that_is_written_to_meanwhile_holds() {
                             let end = post_hold(number(&held.1), Some(2));
                             assert_eq!(kept(&engine, &format!("{key}-end"), end).await.0, 200);
                         } else if turn % 15 == 1 {
-                            let act = Act::Reshard { account: named(from), shards: turn % 20 + 1 };
+                            let act = LedgerCommand::Reshard { account: named(from), shards: turn % 20 + 1 };
                             assert_eq!(kept(&engine, &key, act).await.0, 200);
                         } else if turn % 3 == 1 {
                             assert_eq!(answer(&charge(&engine, &key, 5).await).0, 201);
@@ -64,13 +64,14 @@ async fn work(engine: TestEngine, store: SharedStore, wallet: AccountId, name: S
         let end = |end: &str| format!("{name}-{turn}-{end}");
         let hold = held(&engine, &store, &end("hold"), 1_000).await;
         if turn % 4 == 0 {
-            assert_eq!(done(&engine, &end("void"), hold, Kind::Void, None).await.0, 200);
+            assert_eq!(done(&engine, &end("void"), hold, OperationKind::Void, None).await.0, 200);
             continue;
         }
-        let captured = done(&engine, &end("capture"), hold, Kind::Capture, Some(900)).await;
+        let captured = done(&engine, &end("capture"), hold, OperationKind::Capture, Some(900)).await;
         assert_eq!(captured.0, 200);
         let keys = [end("r1"), end("r2"), end("r3")];
-        let [one, two, three] = keys.each_ref().map(|key| done(&engine, key, hold, Kind::Refund, Some(300)));
+        let [one, two, three] =
+            keys.each_ref().map(|key| done(&engine, key, hold, OperationKind::Refund, Some(300)));
         let refunds = tokio::join!(one, two, three);
         assert_eq!((refunds.0.0, refunds.1.0, refunds.2.0), (201, 201, 201));
         let split = engine.submit(splitting(&end("split"), 50, wallet, 20)).await;

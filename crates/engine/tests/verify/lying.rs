@@ -2,13 +2,13 @@
 
 use crate::support::SharedStore;
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::ledger::totals::Entry;
+use counterfoil_core::ledger::totals::AccountEntry;
 use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Time;
 use counterfoil_store::{
-    ChangeSet, CommitError, Committed, Due, EntryPage, Folded, Position, ReadError, Receipt, Row, RowKey,
-    Scan, Store, Tally, Upto,
+    ChangeSet, CommitError, CommitReceipt, Committed, Due, EntryPage, Folded, Position, ReadError, Row,
+    RowKey, Scan, Store, Tally, Upto,
 };
 
 /// What becomes of a row; nothing hides it.
@@ -61,7 +61,7 @@ impl Store for Lying {
         account: AccountId,
         page: EntryPage,
         limit: usize,
-    ) -> Result<Vec<Entry>, ReadError> {
+    ) -> Result<Vec<AccountEntry>, ReadError> {
         self.store.entries(tenant, account, page, limit).await
     }
     async fn fold(
@@ -76,10 +76,10 @@ impl Store for Lying {
     async fn due(&self, due: Due, now: Time, limit: usize) -> Result<Vec<Row>, ReadError> {
         self.store.due(due, now, limit).await
     }
-    async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
+    async fn commit(&self, set: ChangeSet) -> Result<CommitReceipt, CommitError> {
         self.store.commit(set).await
     }
-    async fn committed(&self, id: SetId) -> Result<Option<Receipt>, ReadError> {
+    async fn committed(&self, id: SetId) -> Result<Option<CommitReceipt>, ReadError> {
         self.store.committed(id).await
     }
     async fn feed(&self, after: Position, limit: usize) -> Result<Vec<Committed>, ReadError> {

@@ -14,11 +14,11 @@ mod support;
 mod words;
 
 use counterfoil_core::idempotency::claim::{ClaimId, Resource};
-use counterfoil_core::ledger::account::{Account, Guard, Name};
+use counterfoil_core::ledger::account::{Account, AccountName, Guard};
 use counterfoil_core::ledger::balance::{Balance, Delta};
-use counterfoil_core::ledger::hold::{Hold, State};
-use counterfoil_core::ledger::transaction::{Kind, Layer, Legs, Reversal, Transaction};
-use counterfoil_core::payments::ledger::Act;
+use counterfoil_core::ledger::hold::{Hold, HoldState};
+use counterfoil_core::ledger::transaction::{Layer, Legs, Reversal, Transaction, TransactionKind};
+use counterfoil_core::payments::ledger::LedgerCommand;
 use counterfoil_core::types::id::{AccountId, HoldId, SetId, TenantId, TransactionId};
 use counterfoil_engine::service::Service;
 use counterfoil_engine::verify::verify;
@@ -90,7 +90,8 @@ async fn an_honest_store_holds_and_every_invariant_has_something_to_look_at() {
 async fn smuggle(store: &SharedStore, legs: Legs) -> TransactionId {
     let id = TransactionId::from_i64(i64::MAX - 1);
     let (tenant, at) = (TENANT, store.now());
-    let transaction = Transaction { id, tenant, kind: Kind::General, legs, metadata: BTreeMap::new(), at };
+    let transaction =
+        Transaction { id, tenant, kind: TransactionKind::General, legs, metadata: BTreeMap::new(), at };
     store.commit(ChangeSet::new(SetId::from_i64(i64::MAX)).insert(transaction)).await.unwrap();
     id
 }
@@ -123,7 +124,7 @@ async fn legs_on_accounts_that_are_not_there_or_anothers() {
 
     let (store, engine) = eventful().await;
     let another = request_of(TenantId::from_i64(2), "k", b"");
-    let opened = engine.keep(another, Act::Open(plain("theirs"))).await;
+    let opened = engine.keep(another, LedgerCommand::Open(plain("theirs"))).await;
     let theirs = AccountId::from_i64(number(&answer(&opened).1));
     let world = id(&engine, "world").await;
     smuggle(&store, Legs::transfer(world, theirs, 5, asset("USD"), Layer::Posted).unwrap()).await;
@@ -313,33 +314,33 @@ async fn a_hold_that_is_not_what_the_journal_says() {
     let (store, _engine) = eventful().await;
     let lies: [fn(&mut Hold); 6] = [
         |hold| {
-            if let State::Posted { amount, .. } = &mut hold.state {
+            if let HoldState::Posted { amount, .. } = &mut hold.state {
                 *amount -= 1;
             }
         },
         |hold| {
-            if let State::Voided { by } = hold.state {
-                hold.state = State::Lapsed { by };
+            if let HoldState::Voided { by } = hold.state {
+                hold.state = HoldState::Lapsed { by };
             }
         },
         |hold| {
-            if let State::Lapsed { by } = &mut hold.state {
+            if let HoldState::Lapsed { by } = &mut hold.state {
                 *by = TransactionId::from_i64(1);
             }
         },
         |hold| {
-            if hold.state == State::Pending {
+            if hold.state == HoldState::Pending {
                 hold.amount += 1;
             }
         },
         |hold| {
-            if hold.state == State::Pending {
-                hold.state = State::Voided { by: TransactionId::from_i64(hold.id.to_i64()) };
+            if hold.state == HoldState::Pending {
+                hold.state = HoldState::Voided { by: TransactionId::from_i64(hold.id.to_i64()) };
             }
         },
         |hold| {
             if hold.amount == 60 {
-                hold.state = State::Pending;
+                hold.state = HoldState::Pending;
             }
         },
     ];
@@ -367,7 +368,7 @@ async fn reservations_without_a_hold_and_holds_without_a_reservation() {
         amount: 5,
         asset: asset("USD"),
         expires_at: store.now().plus(counterfoil_core::types::time::Span::from_ms(1_000_000)),
-        state: State::Pending,
+        state: HoldState::Pending,
         metadata: BTreeMap::new(),
         created_at: store.now(),
         revision: 1,
@@ -391,9 +392,9 @@ async fn a_reversal_that_mirrors_nothing() {
     let fees = id(&engine, "chart:fees:USD").await;
     let undone = told(&store, move |row| {
         if let Row::Transaction(transaction) = row
-            && transaction.kind == Kind::General
+            && transaction.kind == TransactionKind::General
         {
-            transaction.kind = Kind::Reversal(TransactionId::from_i64(1));
+            transaction.kind = TransactionKind::Reversal(TransactionId::from_i64(1));
         }
     });
     smuggle(
@@ -416,9 +417,9 @@ async fn a_charge_that_is_not_what_it_posted() {
     assert_eq!(broken(&redirected).await, ["charges_are_posted_once"]);
     let renamed = told(&store, |row| {
         if let Row::Transaction(transaction) = row
-            && matches!(transaction.kind, Kind::Charge(_))
+            && matches!(transaction.kind, TransactionKind::Charge(_))
         {
-            transaction.kind = Kind::General;
+            transaction.kind = TransactionKind::General;
         }
     });
     assert_eq!(broken(&renamed).await, ["charges_are_posted_once"]);
@@ -437,7 +438,7 @@ async fn a_posting_of_a_charge_that_was_not_captured_or_was_posted_before() {
             if let Row::Transaction(transaction) = row
                 && transaction.id == smuggled
             {
-                transaction.kind = Kind::Charge(charge);
+                transaction.kind = TransactionKind::Charge(charge);
             }
         });
         assert_eq!(broken(&lying).await, ["charges_are_posted_once"], "{about}");
@@ -449,7 +450,7 @@ async fn a_code_that_names_another_account_or_none() {
     let (store, engine) = eventful().await;
     let [rich, poor] = [id(&engine, "rich").await, id(&engine, "poor").await];
     let crossed = told(&store, move |row| {
-        if let Row::Name(Name { account, .. }) = row
+        if let Row::Name(AccountName { account, .. }) = row
             && *account == rich
         {
             *account = poor;

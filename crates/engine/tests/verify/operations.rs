@@ -6,13 +6,13 @@ use crate::support::ledger::*;
 use crate::support::*;
 use crate::words::*;
 use crate::{broken, id, told};
-use counterfoil_core::idempotency::claim::{Claim, Resource, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimState, Resource};
 use counterfoil_core::ledger::hold::Hold;
-use counterfoil_core::outbox::{Flow, Outbox, Park, Payment};
-use counterfoil_core::payments::charge::{Charge, Status as ChargeStatus, Wallet};
-use counterfoil_core::payments::ledger::decide::{self, Frame};
-use counterfoil_core::payments::operation::{Kind, Operation, Status};
-use counterfoil_core::payments::provider::{Fault, Outcome, Rejection};
+use counterfoil_core::outbox::{Flow, Outbox, ParkReason, Payment};
+use counterfoil_core::payments::charge::{Charge, ChargeStatus, Wallet};
+use counterfoil_core::payments::ledger::decide::{self, DecisionContext};
+use counterfoil_core::payments::operation::{Operation, OperationKind, OperationStatus};
+use counterfoil_core::payments::provider::{ProviderFault, ProviderOutcome, Rejection};
 use counterfoil_core::types::id::{HoldId, OperationId, SetId, SubjectId, TransactionId};
 use counterfoil_core::types::money::Money;
 use counterfoil_engine::service::{Service, Submitted};
@@ -21,7 +21,7 @@ use counterfoil_store::{ChangeSet, Row, RowKey, Store};
 use std::sync::Arc;
 
 fn rejected() -> Script {
-    Script::Answer(Outcome::Rejected(Rejection { fault: Fault::Request, code: "no".into() }))
+    Script::Answer(ProviderOutcome::Rejected(Rejection { fault: ProviderFault::Request, code: "no".into() }))
 }
 
 /// Begins something the provider never answers.
@@ -46,30 +46,30 @@ async fn busy() -> (SharedStore, TestEngine) {
 
     let taken = charged(&engine, &store, "taken", 1_000).await;
     provider.play(&[Script::Answer(UNKNOWN)]);
-    let doubtful = operate(&engine, "parked refund", taken, Kind::Refund, Some(50)).await;
+    let doubtful = operate(&engine, "parked refund", taken, OperationKind::Refund, Some(50)).await;
     assert!(matches!(doubtful, Submitted::Pending { .. }), "{doubtful:?}");
     seconds(600).await;
     assert_eq!(engine.dead_letters(TENANT, None, 10).await.unwrap().len(), 1);
-    assert_eq!(done(&engine, "refund", taken, Kind::Refund, Some(200)).await.0, 201);
+    assert_eq!(done(&engine, "refund", taken, OperationKind::Refund, Some(200)).await.0, 201);
     provider.play(&[rejected()]);
-    assert_eq!(done(&engine, "failed refund", taken, Kind::Refund, Some(100)).await.0, 402);
-    assert_eq!(done(&engine, "impossible", taken, Kind::Void, None).await.0, 409);
+    assert_eq!(done(&engine, "failed refund", taken, OperationKind::Refund, Some(100)).await.0, 402);
+    assert_eq!(done(&engine, "impossible", taken, OperationKind::Void, None).await.0, 409);
 
     let given_back = held(&engine, &store, "given back", 1_000).await;
     provider.play(&[rejected()]);
-    assert_eq!(done(&engine, "failed capture", given_back, Kind::Capture, None).await.0, 402);
-    assert_eq!(done(&engine, "capture", given_back, Kind::Capture, Some(600)).await.0, 200);
-    assert_eq!(done(&engine, "refund all", given_back, Kind::Refund, None).await.0, 201);
+    assert_eq!(done(&engine, "failed capture", given_back, OperationKind::Capture, None).await.0, 402);
+    assert_eq!(done(&engine, "capture", given_back, OperationKind::Capture, Some(600)).await.0, 200);
+    assert_eq!(done(&engine, "refund all", given_back, OperationKind::Refund, None).await.0, 201);
     let voided = held(&engine, &store, "voided", 1_000).await;
-    assert_eq!(done(&engine, "void", voided, Kind::Void, None).await.0, 200);
+    assert_eq!(done(&engine, "void", voided, OperationKind::Void, None).await.0, 200);
 
     provider.play(&[Script::Decline]);
     assert_eq!(answer(&engine.submit(splitting("declined", 1_000, wallet, 300)).await).0, 402);
     assert_eq!(answer(&engine.submit(splitting("paid", 1_000, wallet, 300)).await).0, 201);
 
     let working = held(&engine, &store, "working", 1_000).await;
-    let capture = asked("open capture", working, Kind::Capture, None);
-    let refund = asked("open refund", taken, Kind::Refund, Some(150));
+    let capture = asked("open capture", working, OperationKind::Capture, None);
+    let refund = asked("open refund", taken, OperationKind::Refund, Some(150));
     let split = splitting("open split", 1_000, wallet, 300);
     for command in [capture, refund] {
         let one = engine.clone();
@@ -120,7 +120,11 @@ fn told_charge(
     })
 }
 
-fn told_operation(store: &SharedStore, which: (Kind, Status), lie: fn(&mut Operation)) -> Lying {
+fn told_operation(
+    store: &SharedStore,
+    which: (OperationKind, OperationStatus),
+    lie: fn(&mut Operation),
+) -> Lying {
     told(store, move |row| {
         if let Row::Operation(operation) = row
             && (operation.kind, operation.status) == which
@@ -172,12 +176,20 @@ async fn a_charge_that_is_not_what_was_done_to_it() {
         assert_eq!(broken(&told_charge(&store, which, lie)).await, ["operations_add_up"], "lie {turn}");
     }
     // A void that is said to be a capture: the charge took nothing.
-    let renamed = told_operation(&store, (Kind::Void, Status::Succeeded), |void| void.kind = Kind::Capture);
+    let renamed = told_operation(&store, (OperationKind::Void, OperationStatus::Succeeded), |void| {
+        void.kind = OperationKind::Capture
+    });
     assert_eq!(broken(&renamed).await, ["operations_add_up"]);
 }
 
 /// An operation on a charge that no engine would have made.
-async fn planted(store: &SharedStore, charge: &str, kind: Kind, status: Status, amount: i64) {
+async fn planted(
+    store: &SharedStore,
+    charge: &str,
+    kind: OperationKind,
+    status: OperationStatus,
+    amount: i64,
+) {
     let operation = Operation {
         id: OperationId::from_i64(i64::MAX - 2),
         tenant: TENANT,
@@ -196,10 +208,15 @@ async fn planted(store: &SharedStore, charge: &str, kind: Kind, status: Status, 
 #[tokio::test(start_paused = true)]
 async fn a_second_capture_a_void_of_what_was_captured_and_a_capture_beside_another() {
     for (kind, status, charge, invariants) in [
-        (Kind::Capture, Status::Succeeded, "given back", &["operations_add_up"][..]),
-        (Kind::Void, Status::Succeeded, "given back", &["operations_add_up"]),
-        (Kind::Capture, Status::Succeeded, "voided", &["operations_add_up"]),
-        (Kind::Void, Status::Processing, "working", &["operations_add_up", "operation_has_work"]),
+        (OperationKind::Capture, OperationStatus::Succeeded, "given back", &["operations_add_up"][..]),
+        (OperationKind::Void, OperationStatus::Succeeded, "given back", &["operations_add_up"]),
+        (OperationKind::Capture, OperationStatus::Succeeded, "voided", &["operations_add_up"]),
+        (
+            OperationKind::Void,
+            OperationStatus::Processing,
+            "working",
+            &["operations_add_up", "operation_has_work"],
+        ),
     ] {
         let (store, _engine) = busy().await;
         planted(&store, charge, kind, status, 10).await;
@@ -219,11 +236,11 @@ async fn an_operation_without_its_work_its_claim_or_its_charge() {
     assert_eq!(broken(&unclaimed).await, ["operation_has_work"]);
     let nobodys = hidden(
         &store,
-        |row| matches!(row, Row::Operation(one) if one.kind == Kind::Capture && one.status == Status::Processing),
+        |row| matches!(row, Row::Operation(one) if one.kind == OperationKind::Capture && one.status == OperationStatus::Processing),
     );
     let all = ["claim_has_work", "operations_add_up", "operation_has_work"];
     assert_eq!(broken(&nobodys).await, all);
-    let elsewhere = told_operation(&store, (Kind::Void, Status::Succeeded), |void| {
+    let elsewhere = told_operation(&store, (OperationKind::Void, OperationStatus::Succeeded), |void| {
         void.charge = counterfoil_core::types::id::ChargeId::from_i64(5);
     });
     assert_eq!(broken(&elsewhere).await, ["operations_add_up", "operation_has_work"]);
@@ -234,7 +251,7 @@ async fn an_operation_whose_work_or_claim_is_about_something_else() {
     let (store, _engine) = busy().await;
     let lies: [fn(&mut Outbox); 4] = [
         |outbox| outbox.saga.flow = Flow::Void,
-        |outbox| outbox.parked = Some(Park::NoEvidence),
+        |outbox| outbox.parked = Some(ParkReason::NoEvidence),
         |outbox| outbox.claim = command("taken", 1).request.claim,
         |outbox| outbox.hold = Some(HoldId::from_i64(5)),
     ];
@@ -246,10 +263,13 @@ async fn an_operation_whose_work_or_claim_is_about_something_else() {
     let taken = made(&store, "taken").await;
     let another = told_work(&store, Flow::Capture, move |outbox| outbox.payment = Payment::Charge(taken));
     assert_eq!(broken(&another).await, ["operation_has_work"]);
-    let unparked =
-        told_operation(&store, (Kind::Refund, Status::Parked), |one| one.status = Status::Processing);
+    let unparked = told_operation(&store, (OperationKind::Refund, OperationStatus::Parked), |one| {
+        one.status = OperationStatus::Processing
+    });
     assert_eq!(broken(&unparked).await, ["operation_has_work"]);
-    let ended = told_operation(&store, (Kind::Capture, Status::Failed), |one| one.status = Status::Succeeded);
+    let ended = told_operation(&store, (OperationKind::Capture, OperationStatus::Failed), |one| {
+        one.status = OperationStatus::Succeeded
+    });
     assert_eq!(broken(&ended).await, ["operations_add_up", "operation_has_work"]);
 }
 
@@ -270,7 +290,7 @@ async fn work_of_another_provider_or_of_another_kind_than_its_charge() {
     let (store, _engine) = busy().await;
     let lies: [fn(&mut Outbox); 2] = [
         |outbox| outbox.provider.endpoint = "http://elsewhere".into(),
-        |outbox| outbox.parked = Some(Park::NoEvidence),
+        |outbox| outbox.parked = Some(ParkReason::NoEvidence),
     ];
     for lie in lies {
         assert_eq!(broken(&told_work(&store, Flow::Split, lie)).await, ["work_has_payment"]);
@@ -280,11 +300,13 @@ async fn work_of_another_provider_or_of_another_kind_than_its_charge() {
 #[tokio::test(start_paused = true)]
 async fn a_refund_that_is_not_what_it_reserved_and_posted() {
     let (store, _engine) = busy().await;
-    let less = told_operation(&store, (Kind::Refund, Status::Succeeded), |refund| {
+    let less = told_operation(&store, (OperationKind::Refund, OperationStatus::Succeeded), |refund| {
         refund.amount = Money::new(refund.amount.minor() - 1, refund.amount.asset()).unwrap();
     });
     assert_eq!(broken(&less).await, ["answer_is_whole", "operations_add_up", "refunds_are_posted"]);
-    let unsaid = told_operation(&store, (Kind::Refund, Status::Failed), |one| one.status = Status::Succeeded);
+    let unsaid = told_operation(&store, (OperationKind::Refund, OperationStatus::Failed), |one| {
+        one.status = OperationStatus::Succeeded
+    });
     let all = ["operations_add_up", "operation_has_work", "refunds_are_posted"];
     assert_eq!(broken(&unsaid).await, all);
     let destination = counterfoil_core::types::id::AccountId::from_i64(5);
@@ -300,9 +322,9 @@ async fn a_refund_that_is_not_what_it_reserved_and_posted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refund_that_reserved_nothing() {
-    for (status, refunded) in [(Status::Failed, 0), (Status::Succeeded, 10)] {
+    for (status, refunded) in [(OperationStatus::Failed, 0), (OperationStatus::Succeeded, 10)] {
         let (store, _engine) = busy().await;
-        planted(&store, "taken", Kind::Refund, status, 10).await;
+        planted(&store, "taken", OperationKind::Refund, status, 10).await;
         let agreed = told_charge(
             &store,
             |charge| charge.status == ChargeStatus::PartiallyRefunded,
@@ -318,7 +340,7 @@ async fn an_answer_about_another_refund() {
     let another = told(&store, |row| {
         if let Row::Claim(claim) = row
             && claim.makes == Resource::Refund
-            && let State::Completed(settled) = &mut claim.state
+            && let ClaimState::Completed(settled) = &mut claim.state
         {
             settled.reply.body = br#"{"id":"re_another","amount":200}"#.to_vec().into();
         }
@@ -341,7 +363,8 @@ async fn money_that_is_reserved_and_no_work_will_end_it() {
     assert_eq!(broken(&workless).await, ["claim_has_work", "holds_of_payments_have_work"]);
 
     let [world, fees] = [id(&engine, "world").await, id(&engine, "chart:fees:USD").await];
-    let frame = Frame { tenant: TENANT, id: TransactionId::from_i64(i64::MAX - 2), now: store.now() };
+    let frame =
+        DecisionContext { tenant: TENANT, id: TransactionId::from_i64(i64::MAX - 2), now: store.now() };
     let (transaction, hold): (_, Hold) = decide::reserve(world, fees, 5, asset("USD"), frame).unwrap();
     let set = ChangeSet::new(SetId::from_i64(i64::MAX - 2)).insert(transaction).insert(hold);
     store.commit(set).await.unwrap();

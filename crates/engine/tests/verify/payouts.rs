@@ -5,10 +5,10 @@ use crate::support::peer::eu;
 use crate::support::*;
 use crate::words::*;
 use crate::{broken, told};
-use counterfoil_core::ledger::hold::State;
+use counterfoil_core::ledger::hold::HoldState;
 use counterfoil_core::outbox::{Flow, Payment, ProviderBinding};
-use counterfoil_core::payments::payout::{Payout, Status};
-use counterfoil_core::payments::provider::{Cause, Outcome};
+use counterfoil_core::payments::payout::{Payout, PayoutStatus};
+use counterfoil_core::payments::provider::{Cause, ProviderOutcome};
 use counterfoil_core::types::id::{AccountId, ChargeId, PayoutId, TransactionId};
 use counterfoil_core::types::peer::PeerName;
 use counterfoil_engine::service::{Service, Submitted};
@@ -27,7 +27,7 @@ async fn busy() -> SharedStore {
     assert_eq!(answer(&engine.pay_out(paying_out("paid", 100)).await).0, 201);
     provider.play(&[Script::Decline]);
     assert_eq!(answer(&engine.pay_out(paying_out("failed", 200)).await).0, 402);
-    provider.play(&[Script::Answer(Outcome::Unknown(Cause::Cut))]);
+    provider.play(&[Script::Answer(ProviderOutcome::Unknown(Cause::Cut))]);
     let doubtful = engine.pay_out(paying_out("parked", 300)).await;
     assert!(matches!(doubtful, Submitted::Pending { .. }), "{doubtful:?}");
     seconds(600).await;
@@ -38,7 +38,7 @@ async fn busy() -> SharedStore {
     store
 }
 
-fn told_payout(store: &SharedStore, of: Status, lie: Lie) -> Lying {
+fn told_payout(store: &SharedStore, of: PayoutStatus, lie: Lie) -> Lying {
     told(store, move |row| {
         if let Row::Payout(payout) = row
             && payout.status == of
@@ -51,39 +51,42 @@ fn told_payout(store: &SharedStore, of: Status, lie: Lie) -> Lying {
 #[tokio::test(start_paused = true)]
 async fn a_payout_that_says_another_end_than_its_claim_and_its_money_is_found() {
     let store = busy().await;
-    let ends: [(Status, Lie); 3] = [
-        (Status::Paid, |payout| payout.status = Status::Failed),
-        (Status::Paid, |payout| payout.status = Status::Processing),
-        (Status::Failed, |payout| payout.status = Status::Parked),
+    let ends: [(PayoutStatus, Lie); 3] = [
+        (PayoutStatus::Paid, |payout| payout.status = PayoutStatus::Failed),
+        (PayoutStatus::Paid, |payout| payout.status = PayoutStatus::Processing),
+        (PayoutStatus::Failed, |payout| payout.status = PayoutStatus::Parked),
     ];
     for (of, lie) in ends {
         let found = broken(&told_payout(&store, of, lie)).await;
         assert_eq!(found, ["payout_has_work", "payouts_are_posted"], "{of:?}");
     }
-    let ended: Lie = |payout| payout.status = Status::Failed;
-    let found = broken(&told_payout(&store, Status::Processing, ended)).await;
+    let ended: Lie = |payout| payout.status = PayoutStatus::Failed;
+    let found = broken(&told_payout(&store, PayoutStatus::Processing, ended)).await;
     assert_eq!(found, ["timeline_is_lawful", "payout_has_work", "payouts_are_posted"]);
-    let parked: Lie = |payout| payout.status = Status::Processing;
-    assert_eq!(broken(&told_payout(&store, Status::Parked, parked)).await, ["payout_has_work"]);
+    let parked: Lie = |payout| payout.status = PayoutStatus::Processing;
+    assert_eq!(broken(&told_payout(&store, PayoutStatus::Parked, parked)).await, ["payout_has_work"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_payout_whose_money_is_another_is_found() {
     let store = busy().await;
-    for of in [Status::Paid, Status::Failed, Status::Parked, Status::Processing] {
+    for of in [PayoutStatus::Paid, PayoutStatus::Failed, PayoutStatus::Parked, PayoutStatus::Processing] {
         let account: Lie = |payout| Arc::make_mut(&mut payout.order).account = AccountId::from_i64(77);
         assert_eq!(broken(&told_payout(&store, of, account)).await, ["payouts_are_posted"], "{of:?}");
     }
     // What went to the provider is no debt to a peer, and the other way round.
     let peers: Lie = |payout| payout.provider = ProviderBinding::to_peer(&eu(), "http://eu", "ac_ours");
-    assert_eq!(broken(&told_payout(&store, Status::Failed, peers)).await, ["payouts_are_posted"]);
+    assert_eq!(broken(&told_payout(&store, PayoutStatus::Failed, peers)).await, ["payouts_are_posted"]);
     let nameless: Lie = |payout| payout.provider_reference = None;
-    assert_eq!(broken(&told_payout(&store, Status::Paid, nameless)).await, ["provider_effect_is_single"]);
+    assert_eq!(
+        broken(&told_payout(&store, PayoutStatus::Paid, nameless)).await,
+        ["provider_effect_is_single"]
+    );
     let freed = told(&store, |row| {
         if let Row::Hold(hold) = row
             && hold.amount == 300
         {
-            hold.state = State::Voided { by: TransactionId::from_i64(hold.id.to_i64()) };
+            hold.state = HoldState::Voided { by: TransactionId::from_i64(hold.id.to_i64()) };
         }
     });
     let found = broken(&freed).await;
@@ -140,6 +143,6 @@ async fn a_payout_to_a_peer_that_is_owed_to_somebody_else_is_found() {
         |payout| payout.provider.endpoint = "".into(),
     ];
     for other in others {
-        assert_eq!(broken(&told_payout(&store, Status::Paid, other)).await, ["payouts_are_posted"]);
+        assert_eq!(broken(&told_payout(&store, PayoutStatus::Paid, other)).await, ["payouts_are_posted"]);
     }
 }

@@ -3,11 +3,11 @@
 
 use super::mouth::{http, mouth, read, storable};
 use crate::target::{Check, Kind, Target};
-use counterfoil_core::payments::provider::{Approval, Found, Outcome, Stands, Step};
+use counterfoil_core::payments::provider::{Approval, LookupResult, ProviderOutcome, ProviderStep, Stands};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
-use counterfoil_gateway::{Call, Gateway, Lookup, Profile};
+use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup, ProviderProfile};
 use counterfoil_gateway_stripe::{Bounds, Settings, StripeGateway};
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
@@ -129,7 +129,7 @@ fn start() -> Check {
             1 => search(&runtime, &gateway, status, body),
             RAW => {
                 let outcome = runtime.block_on(gateway_raw.call(call(&gateway_raw)));
-                if let Outcome::Approved(approval) = &outcome {
+                if let ProviderOutcome::Approved(approval) = &outcome {
                     // The frame is the connector's to read; what it approves must at least be in the bytes.
                     let text = String::from_utf8_lossy(body);
                     assert!(text.contains("HTTP/1.1 2") || text.contains("HTTP/1.0 2"), "{approval:?}");
@@ -147,46 +147,52 @@ fn start() -> Check {
 }
 
 fn search(runtime: &Runtime, gateway: &StripeGateway, status: u16, body: &[u8]) -> Kind {
-    let Call { binding, payment, amount, .. } = call(gateway);
-    let lookup =
-        Lookup { binding, step: Step::Charge, key: "cf".to_owned(), payment, reference: None, amount };
+    let ProviderCall { binding, payment, amount, .. } = call(gateway);
+    let lookup = ProviderLookup {
+        binding,
+        step: ProviderStep::Charge,
+        key: "cf".to_owned(),
+        payment,
+        reference: None,
+        amount,
+    };
     let found = runtime.block_on(gateway.lookup(lookup));
     let page = match &found {
-        Found::Nothing | Found::Several | Found::Payment(_) => read(body),
-        Found::Unclear(_) => None,
+        LookupResult::Nothing | LookupResult::Several | LookupResult::Payment(_) => read(body),
+        LookupResult::Unclear(_) => None,
     };
     let Some(page) = page else {
         return Kind::of(format!("{found:?}").split('(').next().unwrap_or_default());
     };
     let page = page["data"].as_array().expect("a page");
     match &found {
-        Found::Nothing => {
+        LookupResult::Nothing => {
             assert!((200..300).contains(&status), "{status} is no proof of absence");
             assert!(page.is_empty(), "absence is an empty page");
         }
-        Found::Several => assert!(!page.is_empty(), "several of nothing"),
-        Found::Payment(Outcome::Approved(approval)) => {
+        LookupResult::Several => assert!(!page.is_empty(), "several of nothing"),
+        LookupResult::Payment(ProviderOutcome::Approved(approval)) => {
             assert!((200..300).contains(&status), "{status} is no approval");
             assert!(page.iter().any(|intent| stands_in(approval, intent)), "{approval:?}");
             let ours = |intent: &Value| intent["metadata"]["counterfoil_payment"] == "ch_1";
             assert!(page.iter().all(ours), "an answer to another question");
         }
-        Found::Payment(_) | Found::Unclear(_) => {}
+        LookupResult::Payment(_) | LookupResult::Unclear(_) => {}
     }
     Kind::of(match &found {
-        Found::Payment(outcome) => format!("found {}", kind(outcome)),
+        LookupResult::Payment(outcome) => format!("found {}", kind(outcome)),
         other => format!("{other:?}"),
     })
 }
 
 /// Nothing is approved, declined or rejected that the answer does not say.
-fn believed(outcome: &Outcome, status: u16, body: &[u8]) {
+fn believed(outcome: &ProviderOutcome, status: u16, body: &[u8]) {
     match outcome {
-        Outcome::Approved(approval) => {
+        ProviderOutcome::Approved(approval) => {
             assert!((200..300).contains(&status), "{status} is no approval");
             assert!(read(body).is_none_or(|json| stands_in(approval, &json)), "{approval:?}");
         }
-        Outcome::Declined(decline) => {
+        ProviderOutcome::Declined(decline) => {
             let Some(json) = read(body) else { return };
             let words = [Some(&decline.code), decline.decline_code.as_ref(), decline.reference.as_ref()];
             assert!(words.into_iter().flatten().all(|word| storable(word)), "{decline:?}");
@@ -198,13 +204,13 @@ fn believed(outcome: &Outcome, status: u16, body: &[u8]) {
                 other => panic!("{other} is no decline"),
             }
         }
-        Outcome::Rejected(rejection) => {
+        ProviderOutcome::Rejected(rejection) => {
             assert!(matches!(status, 400 | 401 | 403 | 404), "{status} is no rejection");
             assert!(storable(&rejection.code), "{rejection:?}");
         }
-        Outcome::Busy { .. } => assert_eq!(status, 429),
-        Outcome::NotSent => panic!("the request was read to its end"),
-        Outcome::Unknown(_) => {}
+        ProviderOutcome::Busy { .. } => assert_eq!(status, 429),
+        ProviderOutcome::NotSent => panic!("the request was read to its end"),
+        ProviderOutcome::Unknown(_) => {}
     }
 }
 
@@ -230,9 +236,9 @@ fn stands_in(approval: &Approval, intent: &Value) -> bool {
         && approval.payment.as_deref() == intent["metadata"]["counterfoil_payment"].as_str()
 }
 
-fn kind(outcome: &Outcome) -> String {
+fn kind(outcome: &ProviderOutcome) -> String {
     match outcome {
-        Outcome::Approved(approval) => {
+        ProviderOutcome::Approved(approval) => {
             format!(
                 "approved {:?} {} {}",
                 approval.stands,
@@ -240,19 +246,19 @@ fn kind(outcome: &Outcome) -> String {
                 approval.payment.is_some()
             )
         }
-        Outcome::Declined(decline) => {
+        ProviderOutcome::Declined(decline) => {
             format!("declined {} {}", decline.decline_code.is_some(), decline.reference.is_some())
         }
-        Outcome::Rejected(rejection) => format!("rejected {:?}", rejection.fault),
+        ProviderOutcome::Rejected(rejection) => format!("rejected {:?}", rejection.fault),
         other => format!("{other:?}"),
     }
 }
 
-fn call(gateway: &StripeGateway) -> Call {
+fn call(gateway: &StripeGateway) -> ProviderCall {
     let usd = Asset::parse("USD").expect("a currency");
-    Call {
+    ProviderCall {
         binding: gateway.binding(),
-        step: Step::Charge,
+        step: ProviderStep::Charge,
         key: "cf0123456789".to_owned(),
         payment: "ch_1".to_owned(),
         reference: None,
@@ -266,7 +272,7 @@ async fn provider(stays: bool) -> (Arc<Mutex<Vec<u8>>>, StripeGateway) {
     let (says, address) = mouth(stays).await;
     let settings = Settings {
         url: Masked::new(format!("stripe+http://sk_test_1@{address}")),
-        profile: Profile::named("stripe").expect("a profile"),
+        profile: ProviderProfile::named("stripe").expect("a profile"),
         bounds: Bounds::default(),
         timeout: Duration::from_secs(20),
         connections_max: 4,

@@ -4,7 +4,7 @@ use super::decimal::agree;
 use super::naive::{self, Number, Value};
 use crate::dice::Dice;
 use crate::target::{Check, Kind, Target, texts};
-use counterfoil_core::idempotency::fingerprint::{Fingerprint, Request};
+use counterfoil_core::idempotency::fingerprint::{Fingerprint, FingerprintInput};
 use counterfoil_core::types::id::TenantId;
 use counterfoil_core::types::json::{Json, canonical};
 use std::collections::VecDeque;
@@ -119,7 +119,7 @@ fn canonical_of(json: &Json) -> Vec<u8> {
 }
 
 fn fingerprint(body: &Json) -> Fingerprint {
-    Fingerprint::of(Request {
+    Fingerprint::of(FingerprintInput {
         tenant: TenantId::from_i64(1),
         method: "POST",
         path: "/v1/charges",

@@ -3,12 +3,12 @@
 use crate::target::{Check, Kind, Target, texts};
 use counterfoil_core::audit;
 use counterfoil_core::idempotency::claim::Resource;
-use counterfoil_core::ledger::account::{Code, Side};
+use counterfoil_core::ledger::account::{AccountCode, Side};
 use counterfoil_core::ledger::convert::Rounding;
-use counterfoil_core::ledger::snapshot::Reader;
+use counterfoil_core::ledger::snapshot::FeedReader;
 use counterfoil_core::ledger::transaction::{self, Layer};
-use counterfoil_core::outbox::Park;
-use counterfoil_core::payments::charge::{FailureCode, Status};
+use counterfoil_core::outbox::ParkReason;
+use counterfoil_core::payments::charge::{ChargeStatus, FailureCode};
 use counterfoil_core::tenancy::{KeyPolicy, Scopes, TenantName};
 use counterfoil_core::types::asset::Asset;
 
@@ -69,7 +69,7 @@ fn start() -> Check {
         let text = &*String::from_utf8_lossy(input);
         let tenant = TenantName::parse(text).ok();
         assert!(tenant.as_ref().is_none_or(|name| name.as_str() == text));
-        let code = Code::parse(text).ok();
+        let code = AccountCode::parse(text).ok();
         assert!(code.as_ref().is_none_or(|code| code.as_str() == text));
         assert!(
             tenant.is_none_or(|_| text.starts_with(['-', '_']) || code.is_some()),
@@ -102,17 +102,17 @@ fn tenant_like(text: &str) -> bool {
 /// What each list of words calls the word it read.
 fn words(text: &str) -> [Option<&'static str>; 12] {
     [
-        audit::Kind::parse(text).map(audit::Kind::name),
+        audit::AuditKind::parse(text).map(audit::AuditKind::name),
         KeyPolicy::parse(text).map(KeyPolicy::name),
-        Park::parse(text).map(Park::name),
+        ParkReason::parse(text).map(ParkReason::name),
         Side::parse(text).map(Side::name),
         Layer::parse(text).map(Layer::name),
-        Reader::parse(text).map(Reader::name),
+        FeedReader::parse(text).map(FeedReader::name),
         Rounding::parse(text).map(Rounding::name),
-        Status::parse(text).map(Status::name),
+        ChargeStatus::parse(text).map(ChargeStatus::name),
         FailureCode::parse(text).map(FailureCode::name),
         Resource::parse(text).map(Resource::name),
-        transaction::Kind::parse(text, None).map(transaction::Kind::name),
-        transaction::Kind::parse(text, Some(7)).map(transaction::Kind::name),
+        transaction::TransactionKind::parse(text, None).map(transaction::TransactionKind::name),
+        transaction::TransactionKind::parse(text, Some(7)).map(transaction::TransactionKind::name),
     ]
 }

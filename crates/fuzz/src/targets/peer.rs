@@ -3,15 +3,17 @@
 
 use super::mouth::{http, mouth, read, storable};
 use crate::target::{Check, Kind, Target};
-use counterfoil_core::payments::provider::{Approval, Cause, Fault, Found, Outcome, Stands, Step};
+use counterfoil_core::payments::provider::{
+    Approval, Cause, LookupResult, ProviderFault, ProviderOutcome, ProviderStep, Stands,
+};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
 use counterfoil_core::types::peer::PeerName;
 use counterfoil_core::types::time::Span;
-use counterfoil_gateway::{Call, Gateway, Lookup};
+use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup};
 use counterfoil_gateway_peer::{PeerGateway, Settings};
-use counterfoil_transport::Limits;
+use counterfoil_transport::TransportLimits;
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -124,41 +126,41 @@ fn start() -> Check {
 }
 
 /// Nothing is approved, declined or rejected that the answer does not say.
-fn believed(outcome: &Outcome, destination: &str, status: u16, body: &[u8]) {
+fn believed(outcome: &ProviderOutcome, destination: &str, status: u16, body: &[u8]) {
     match outcome {
-        Outcome::Approved(approval) => {
+        ProviderOutcome::Approved(approval) => {
             assert!((200..300).contains(&status), "{status} is no approval");
             assert!(
                 read(body).is_none_or(|json| stands_in(approval, &json, Some(destination))),
                 "{approval:?}"
             );
         }
-        Outcome::Declined(decline) => {
+        ProviderOutcome::Declined(decline) => {
             assert_eq!(status, 400, "only what the peer keeps under the key is final");
             assert!(matches!(decline.code.as_str(), "insufficient_funds" | "cap_exceeded"), "{decline:?}");
             assert!(read(body).is_none_or(|json| json["error"] == *decline.code), "{decline:?}");
         }
-        Outcome::Rejected(rejection) => {
-            let credentials = rejection.fault == Fault::Credentials;
+        ProviderOutcome::Rejected(rejection) => {
+            let credentials = rejection.fault == ProviderFault::Credentials;
             assert!(
                 if credentials { matches!(status, 401 | 403) } else { matches!(status, 400 | 404) },
                 "{status}"
             );
             assert!(storable(&rejection.code), "{rejection:?}");
         }
-        Outcome::Busy { retry_after } => {
+        ProviderOutcome::Busy { retry_after } => {
             assert!(matches!(status, 429 | 503), "{status} is no pause");
             assert_eq!(*retry_after, Some(Span::from_ms(7_000)));
         }
-        Outcome::NotSent => panic!("the request was read to its end"),
-        Outcome::Unknown(cause) => assert_ne!(*cause, Cause::Cut, "the answer was whole"),
+        ProviderOutcome::NotSent => panic!("the request was read to its end"),
+        ProviderOutcome::Unknown(cause) => assert_ne!(*cause, Cause::Cut, "the answer was whole"),
     }
 }
 
 /// The peer is asked twice, and says the same: the body is the record of the key and the transfer in one.
-fn looked_up(found: &Found, status: u16, body: &[u8]) {
+fn looked_up(found: &LookupResult, status: u16, body: &[u8]) {
     match found {
-        Found::Payment(Outcome::Approved(approval)) => {
+        LookupResult::Payment(ProviderOutcome::Approved(approval)) => {
             assert_eq!(status, 200, "a record is told with 200");
             let Some(json) = read(body) else { return };
             assert!(stands_in(approval, &json, None), "{approval:?}");
@@ -167,16 +169,18 @@ fn looked_up(found: &Found, status: u16, body: &[u8]) {
             assert!(made.starts_with("tr_") && made.bytes().all(plain), "{made:?} leads elsewhere");
             assert!(json["state"] == "completed" || json["state"] == "expired", "{json}");
         }
-        Found::Payment(Outcome::Declined(_)) => {
+        LookupResult::Payment(ProviderOutcome::Declined(_)) => {
             let Some(json) = read(body) else { return };
             assert!(
                 status == 200 && json["state"] == "failed_terminal" && json["resource"].is_null(),
                 "{json}"
             );
         }
-        Found::Payment(other) => panic!("{other:?} is nothing a key can say"),
-        Found::Several | Found::Nothing => panic!("a key is proof of one transfer, its absence of nothing"),
-        Found::Unclear(_) => {}
+        LookupResult::Payment(other) => panic!("{other:?} is nothing a key can say"),
+        LookupResult::Several | LookupResult::Nothing => {
+            panic!("a key is proof of one transfer, its absence of nothing")
+        }
+        LookupResult::Unclear(_) => {}
     }
 }
 
@@ -197,24 +201,24 @@ fn stands_in(approval: &Approval, transfer: &Value, destination: Option<&str>) -
         && approval.payment.as_deref() == Some(payment)
 }
 
-fn kind(outcome: &Outcome) -> String {
+fn kind(outcome: &ProviderOutcome) -> String {
     match outcome {
-        Outcome::Approved(approval) => {
+        ProviderOutcome::Approved(approval) => {
             let ours = approval.payment.as_deref() == Some("po_1");
             format!("approved {} {ours} {}", approval.asset.is_some(), approval.amount_minor == 400)
         }
-        Outcome::Declined(decline) => format!("declined {}", decline.code),
-        Outcome::Rejected(rejection) => {
+        ProviderOutcome::Declined(decline) => format!("declined {}", decline.code),
+        ProviderOutcome::Rejected(rejection) => {
             format!("rejected {:?} {}", rejection.fault, rejection.code == "unnamed")
         }
         other => format!("{other:?}"),
     }
 }
 
-fn call(gateway: &PeerGateway, destination: &str) -> Call {
-    Call {
+fn call(gateway: &PeerGateway, destination: &str) -> ProviderCall {
+    ProviderCall {
         binding: gateway.binding(),
-        step: Step::Payout,
+        step: ProviderStep::Payout,
         key: "cf0123456789".to_owned(),
         payment: "po_1".to_owned(),
         reference: None,
@@ -223,9 +227,9 @@ fn call(gateway: &PeerGateway, destination: &str) -> Call {
     }
 }
 
-fn lookup(gateway: &PeerGateway) -> Lookup {
-    let Call { binding, step, key, payment, reference, amount, .. } = call(gateway, "alice");
-    Lookup { binding, step, key, payment, reference, amount }
+fn lookup(gateway: &PeerGateway) -> ProviderLookup {
+    let ProviderCall { binding, step, key, payment, reference, amount, .. } = call(gateway, "alice");
+    ProviderLookup { binding, step, key, payment, reference, amount }
 }
 
 /// A peer that says what it is told to, and the connector to it.
@@ -235,7 +239,7 @@ async fn peer() -> (Arc<Mutex<Vec<u8>>>, PeerGateway) {
         name: PeerName::parse("eu").expect("a name"),
         url: Masked::new(format!("counterfoil+http://sk_test_1@{address}/ac_ours")),
         retention: Span::from_ms(86_400_000),
-        limits: Limits { timeout: Duration::from_secs(20), connections_max: 4 },
+        limits: TransportLimits { timeout: Duration::from_secs(20), connections_max: 4 },
     };
     (says, PeerGateway::new(settings).expect("a connector"))
 }

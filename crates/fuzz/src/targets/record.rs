@@ -4,10 +4,10 @@
 use super::config::memory;
 use crate::dice::Dice;
 use crate::target::{Check, Kind, Target};
-use counterfoil_core::audit::Record;
-use counterfoil_core::idempotency::claim::{Claim, State};
+use counterfoil_core::audit::AuditRecord;
+use counterfoil_core::idempotency::claim::{Claim, ClaimState};
 use counterfoil_core::outbox::ProviderBinding;
-use counterfoil_core::payments::charge::{Charge, Order};
+use counterfoil_core::payments::charge::{Charge, ChargeOrder};
 use counterfoil_core::types::id::{ChargeId, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Time;
@@ -94,7 +94,7 @@ impl File {
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
         let rows = one_of_each().into_iter().fold(set(1), ChangeSet::insert);
         runtime.block_on(store.commit(rows)).expect("rows of every kind");
-        let ended = claim_in(2, State::Completed(settled(b"{}", at(4))));
+        let ended = claim_in(2, ClaimState::Completed(settled(b"{}", at(4))));
         runtime.block_on(store.commit(set(2).insert(ended))).expect("an ended claim");
         let _ = runtime.block_on(store.commit(set(3).shift(moving(1, FLOOR, posted(5)))));
         let raw = Connection::open(folder.path().join("counterfoil.db")).expect("a connection");
@@ -202,11 +202,11 @@ impl File {
         let mut word = || dice.pick(&words).cloned().unwrap_or_default();
         let metadata: BTreeMap<String, Masked<String>> =
             (0..words.len()).map(|_| (word(), Masked::new(word()))).collect();
-        let order = Order {
+        let order = ChargeOrder {
             payment_method: Masked::new(word()),
             description: Some(Masked::new(word())),
             metadata,
-            ..Order::clone(&charge(number).order)
+            ..ChargeOrder::clone(&charge(number).order)
         };
         let made = Charge {
             id: ChargeId::from_i64(number),
@@ -216,9 +216,11 @@ impl File {
             provider_reference: Some(word()),
             ..charge(number)
         };
-        let claim =
-            Claim { attempts: u32::from(salt), ..claim_in(number, State::Completed(settled(bytes, at(4)))) };
-        let record = Record { detail: text, ..audit(number, 0) };
+        let claim = Claim {
+            attempts: u32::from(salt),
+            ..claim_in(number, ClaimState::Completed(settled(bytes, at(4))))
+        };
+        let record = AuditRecord { detail: text, ..audit(number, 0) };
         let rows: [Row; 3] = [made.into(), claim.into(), record.into()];
         let keys: Vec<RowKey> = rows.iter().map(Row::key).collect();
         let set = rows.iter().cloned().fold(ChangeSet::new(SetId::from_i64(self.sets)), ChangeSet::insert);

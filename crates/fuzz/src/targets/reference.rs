@@ -2,7 +2,7 @@
 
 use crate::target::{Check, Kind as Answer, Target};
 use counterfoil_core::types::digest::MacKey;
-use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 
 pub(super) const TARGET: Target = Target {
     name: "reference",
@@ -27,8 +27,14 @@ pub(super) const TARGET: Target = Target {
     start,
 };
 
-const KINDS: [Kind; 6] =
-    [Kind::Charge, Kind::Account, Kind::Transfer, Kind::Transaction, Kind::Entry, Kind::Bulk];
+const KINDS: [ReferenceKind; 6] = [
+    ReferenceKind::Charge,
+    ReferenceKind::Account,
+    ReferenceKind::Transfer,
+    ReferenceKind::Transaction,
+    ReferenceKind::Entry,
+    ReferenceKind::Bulk,
+];
 
 fn references() -> References {
     References::new(MacKey::new(&[7; 32]))

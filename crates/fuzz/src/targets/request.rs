@@ -12,7 +12,7 @@ use counterfoil_api::{ApiSettings, App, Metrics, RequestLog, router};
 use counterfoil_core::idempotency::claim::LeasePolicy;
 use counterfoil_core::idempotency::window;
 use counterfoil_core::outbox::ProviderBinding;
-use counterfoil_core::payments::provider::{Approval, Decline, Found, Outcome, Rules};
+use counterfoil_core::payments::provider::{Approval, Decline, LookupResult, ProviderOutcome, Rules};
 use counterfoil_core::saga::backoff::Backoff;
 use counterfoil_core::tenancy::{ApiKey, KeyPolicy, Scopes};
 use counterfoil_core::types::digest::MacKey;
@@ -20,13 +20,13 @@ use counterfoil_core::types::id::EPOCH;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::reference::References;
 use counterfoil_core::types::time::{Span, Time};
-use counterfoil_engine::policy::Policy;
+use counterfoil_engine::policy::EnginePolicy;
 use counterfoil_engine::service::{NewTenant, Service};
 use counterfoil_engine::signal::Deaf;
 use counterfoil_engine::verify::verify;
 use counterfoil_engine::world::TokioWorld;
 use counterfoil_engine::{Engine, Parts};
-use counterfoil_gateway::{Call, Gateway, Lookup, Profile, breaker};
+use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup, ProviderProfile, breaker};
 use counterfoil_store::Store;
 use counterfoil_store::memory::MemoryStore;
 use counterfoil_wire::present::Presenter;
@@ -315,18 +315,18 @@ impl Gateway for Approving {
     }
 
     fn rules(&self, binding: &ProviderBinding) -> Rules {
-        Profile::named(&binding.profile).expect("a profile").rules
+        ProviderProfile::named(&binding.profile).expect("a profile").rules
     }
 
-    async fn call(&self, call: Call) -> Outcome {
+    async fn call(&self, call: ProviderCall) -> ProviderOutcome {
         if call.amount.minor() % 13 == 0 {
-            return Outcome::Declined(Decline {
+            return ProviderOutcome::Declined(Decline {
                 code: "card_declined".to_owned(),
                 decline_code: Some("do_not_honor".to_owned()),
                 reference: None,
             });
         }
-        Outcome::Approved(Approval {
+        ProviderOutcome::Approved(Approval {
             reference: format!("pi_{}", call.payment),
             stands: call.step.leads_to(),
             amount_minor: call.amount.minor(),
@@ -335,8 +335,8 @@ impl Gateway for Approving {
         })
     }
 
-    async fn lookup(&self, _: Lookup) -> Found {
-        Found::Nothing
+    async fn lookup(&self, _: ProviderLookup) -> LookupResult {
+        LookupResult::Nothing
     }
 }
 
@@ -368,18 +368,18 @@ async fn engine() -> FuzzEngine {
     engine
 }
 
-fn policy() -> Policy {
+fn policy() -> EnginePolicy {
     let day = Span::from_ms(86_400_000);
-    Policy {
+    EnginePolicy {
         lease: LeasePolicy { lease: Span::from_ms(30_000), ceiling: Span::from_ms(180_000) },
         heartbeat: Span::from_ms(10_000),
         wait: Span::from_ms(5_000),
-        windows: window::Policy { replay: day, tombstone: day, reuse: window::Reuse::AfterTombstone },
+        windows: window::WindowPolicy { replay: day, tombstone: day, reuse: window::Reuse::AfterTombstone },
         attempts_max: 3,
         backoff: Backoff { base: Span::from_ms(500), cap: Span::from_ms(30_000) },
         poll: Span::from_ms(500),
         batch: 64,
-        breaker: breaker::Policy { failures: 1_000, open: Span::from_ms(1_000) },
+        breaker: breaker::BreakerPolicy { failures: 1_000, open: Span::from_ms(1_000) },
     }
 }
 

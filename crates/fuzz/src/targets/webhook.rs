@@ -8,7 +8,7 @@
 use crate::target::{Check, Kind, Target, texts};
 use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Inbox;
-use counterfoil_gateway::inbox::{Event, Unopened};
+use counterfoil_gateway::inbox::{ProviderEvent, Unopened};
 use counterfoil_gateway_stripe::StripeInbox;
 use counterfoil_gateway_stripe::signature::{Secret, verify};
 use serde_json::Value;
@@ -134,7 +134,7 @@ fn only_these(header: &[u8], body: &[u8], now: Time) {
     assert_eq!(verify(&live, header, body, late), Err(Unopened::TooOld));
 }
 
-fn read_twice(opened: &Result<Event, Unopened>, body: &[u8]) {
+fn read_twice(opened: &Result<ProviderEvent, Unopened>, body: &[u8]) {
     let second = std::str::from_utf8(body).ok().and_then(|text| serde_json::from_str::<Value>(text).ok());
     match (opened, second) {
         (Ok(event), Some(second)) => {

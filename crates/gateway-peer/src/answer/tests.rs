@@ -5,19 +5,19 @@ use http::StatusCode;
 const OURS: &str = "ac_ours";
 const THEIRS: &str = "ac_theirs";
 
-fn answer(status: u16, body: &str) -> Answer {
-    Answer {
+fn answer(status: u16, body: &str) -> HttpAnswer {
+    HttpAnswer {
         status: StatusCode::from_u16(status).unwrap(),
         retry_after: Some("7".into()),
         body: body.as_bytes().to_vec().into(),
     }
 }
 
-fn problem(status: u16, error: &str) -> Answer {
+fn problem(status: u16, error: &str) -> HttpAnswer {
     answer(status, &format!(r#"{{"type":"/errors/{error}","status":{status},"error":"{error}"}}"#))
 }
 
-fn transfer(change: (&str, &str)) -> Answer {
+fn transfer(change: (&str, &str)) -> HttpAnswer {
     let body = r#"{"id":"tr_1","object":"transfer","from":"ac_ours","to":"ac_theirs","amount":400,"currency":"USD","status":"posted","hold":false,"amount_posted":400,"metadata":{"counterfoil_payment":"po_1"}}"#;
     assert!(body.contains(change.0));
     answer(201, &body.replacen(change.0, change.1, 1))
@@ -39,13 +39,13 @@ fn what_says_nothing_of_the_transfer_is_unknown() {
     ] {
         assert_eq!(
             outcome(&problem(status, error), OURS, THEIRS),
-            Outcome::Unknown(cause),
+            ProviderOutcome::Unknown(cause),
             "{status} {error}"
         );
     }
     assert_eq!(
         outcome(&answer(503, "<html>busy</html>"), OURS, THEIRS),
-        Outcome::Unknown(Cause::ServerError),
+        ProviderOutcome::Unknown(Cause::ServerError),
         "something in between"
     );
 }
@@ -56,30 +56,30 @@ fn only_what_the_key_keeps_is_a_refusal_for_good() {
         assert_eq!(outcome(&problem(400, error), OURS, THEIRS), refused(error));
     }
     for (status, error, fault) in [
-        (400, "invalid_request", Fault::Request),
-        (404, "not_found", Fault::Request),
-        (401, "unauthorized", Fault::Credentials),
-        (403, "forbidden", Fault::Credentials),
+        (400, "invalid_request", ProviderFault::Request),
+        (404, "not_found", ProviderFault::Request),
+        (401, "unauthorized", ProviderFault::Credentials),
+        (403, "forbidden", ProviderFault::Credentials),
     ] {
         let rejection = Rejection { fault, code: error.into() };
-        assert_eq!(outcome(&problem(status, error), OURS, THEIRS), Outcome::Rejected(rejection));
+        assert_eq!(outcome(&problem(status, error), OURS, THEIRS), ProviderOutcome::Rejected(rejection));
     }
-    let unnamed = Rejection { fault: Fault::Request, code: "unnamed".into() };
-    assert_eq!(outcome(&answer(400, "no"), OURS, THEIRS), Outcome::Rejected(unnamed));
+    let unnamed = Rejection { fault: ProviderFault::Request, code: "unnamed".into() };
+    assert_eq!(outcome(&answer(400, "no"), OURS, THEIRS), ProviderOutcome::Rejected(unnamed));
 }
 
 #[test]
 fn a_peer_that_takes_nothing_on_asks_for_a_pause() {
     for busy in [problem(429, "rate_limited"), problem(503, "shutting_down")] {
-        let pause = Outcome::Busy { retry_after: Some(Span::from_ms(7_000)) };
+        let pause = ProviderOutcome::Busy { retry_after: Some(Span::from_ms(7_000)) };
         assert_eq!(outcome(&busy, OURS, THEIRS), pause);
     }
 }
 
 #[test]
 fn a_transfer_between_other_accounts_is_not_our_payment() {
-    let payment = |answer: &Answer, destination: &str| match outcome(answer, OURS, destination) {
-        Outcome::Approved(approval) => approval.payment,
+    let payment = |answer: &HttpAnswer, destination: &str| match outcome(answer, OURS, destination) {
+        ProviderOutcome::Approved(approval) => approval.payment,
         other => panic!("{other:?}"),
     };
     let right = transfer(("400", "400"));
@@ -104,8 +104,10 @@ fn what_is_no_posted_transfer_is_not_believed() {
         assert_eq!(outcome(&transfer(change), OURS, THEIRS), UNREADABLE, "{change:?}");
     }
     let two = transfer((r#""amount_posted":400"#, r#""amount_posted":399"#));
-    assert!(matches!(outcome(&two, OURS, THEIRS), Outcome::Approved(approval) if approval.amount_minor == 0));
-    let Outcome::Approved(other) = outcome(&transfer((r#""USD""#, r#""EUR""#)), OURS, THEIRS) else {
+    assert!(
+        matches!(outcome(&two, OURS, THEIRS), ProviderOutcome::Approved(approval) if approval.amount_minor == 0)
+    );
+    let ProviderOutcome::Approved(other) = outcome(&transfer((r#""USD""#, r#""EUR""#)), OURS, THEIRS) else {
         panic!()
     };
     assert_eq!((other.amount_minor, other.asset), (400, Asset::parse("EUR").ok()), "the core compares these");
@@ -113,7 +115,7 @@ fn what_is_no_posted_transfer_is_not_believed() {
 
 #[test]
 fn a_key_that_is_not_there_proves_nothing() {
-    let cause = |answer: &Answer| match record(answer) {
+    let cause = |answer: &HttpAnswer| match record(answer) {
         Record::Unclear(cause) => cause,
         Record::Made(_) | Record::Refused => panic!("{}", String::from_utf8_lossy(&answer.body)),
     };

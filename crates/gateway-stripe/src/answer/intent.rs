@@ -2,7 +2,7 @@
 
 use super::refusal::CardError;
 use super::{UNREADABLE, is_storable};
-use counterfoil_core::payments::provider::{Approval, Decline, Outcome, Stands, Step};
+use counterfoil_core::payments::provider::{Approval, Decline, ProviderOutcome, ProviderStep, Stands};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::money::Money;
 use serde::Deserialize;
@@ -64,17 +64,17 @@ impl Intent<'_> {
     }
 
     /// What it says about a step; nothing if it stands where it stood before.
-    pub(super) fn after(self, step: Step, payment: &str, amount: Money) -> Option<Outcome> {
+    pub(super) fn after(self, step: ProviderStep, payment: &str, amount: Money) -> Option<ProviderOutcome> {
         match step {
-            Step::Charge | Step::Authorize => Some(self.made(payment)),
-            Step::Capture => self.captured(amount),
-            Step::Void => self.voided(),
-            Step::Refund | Step::Payout => Some(UNREADABLE),
+            ProviderStep::Charge | ProviderStep::Authorize => Some(self.made(payment)),
+            ProviderStep::Capture => self.captured(amount),
+            ProviderStep::Void => self.voided(),
+            ProviderStep::Refund | ProviderStep::Payout => Some(UNREADABLE),
         }
     }
 
     /// A capture names what it took; a provider that does not say took what it was asked for.
-    fn captured(self, asked: Money) -> Option<Outcome> {
+    fn captured(self, asked: Money) -> Option<ProviderOutcome> {
         match self.status {
             _ if !is_storable(&self.id) => Some(UNREADABLE),
             Status::Succeeded => {
@@ -87,7 +87,7 @@ impl Intent<'_> {
         }
     }
 
-    fn voided(self) -> Option<Outcome> {
+    fn voided(self) -> Option<ProviderOutcome> {
         match self.status {
             _ if !is_storable(&self.id) => Some(UNREADABLE),
             Status::Canceled => {
@@ -101,7 +101,7 @@ impl Intent<'_> {
     }
 
     /// What it says about the payment itself.
-    pub(super) fn made(self, payment: &str) -> Outcome {
+    pub(super) fn made(self, payment: &str) -> ProviderOutcome {
         if !is_storable(&self.id) {
             return UNREADABLE;
         }
@@ -131,11 +131,11 @@ impl Intent<'_> {
         }
     }
 
-    fn approved(self, stands: Stands, amount: Option<i64>) -> Outcome {
+    fn approved(self, stands: Stands, amount: Option<i64>) -> ProviderOutcome {
         let Some(amount_minor) = amount else {
             return UNREADABLE;
         };
-        Outcome::Approved(Approval {
+        ProviderOutcome::Approved(Approval {
             reference: self.id,
             stands,
             amount_minor,
@@ -146,8 +146,12 @@ impl Intent<'_> {
 }
 
 /// The payment has ended another way, for good.
-fn too_late(code: &str, reference: String) -> Outcome {
-    Outcome::Declined(Decline { code: code.to_owned(), decline_code: None, reference: Some(reference) })
+fn too_late(code: &str, reference: String) -> ProviderOutcome {
+    ProviderOutcome::Declined(Decline {
+        code: code.to_owned(),
+        decline_code: None,
+        reference: Some(reference),
+    })
 }
 
 /// The amount both fields name, or the only one there is. Fields that contradict each other name no amount at all:

@@ -6,57 +6,62 @@ mod refund;
 mod refusal;
 mod search;
 
-use counterfoil_core::payments::provider::{Cause, Fault, Found, Outcome, Step};
+use counterfoil_core::payments::provider::{
+    Cause, LookupResult, ProviderFault, ProviderOutcome, ProviderStep,
+};
 use counterfoil_gateway::port::is_storable;
-use counterfoil_gateway::{Call, Lookup};
-use counterfoil_transport::Answer;
+use counterfoil_gateway::{ProviderCall, ProviderLookup};
+use counterfoil_transport::HttpAnswer;
 use intent::Intent;
 use serde::Deserialize;
 
-const UNREADABLE: Outcome = Outcome::Unknown(Cause::Unreadable);
+const UNREADABLE: ProviderOutcome = ProviderOutcome::Unknown(Cause::Unreadable);
 
 /// The outcome of a call.
-pub(crate) fn outcome(answer: &Answer, call: &Call) -> Outcome {
+pub(crate) fn outcome(answer: &HttpAnswer, call: &ProviderCall) -> ProviderOutcome {
     let payment = call.payment.as_str();
     match answer.status.as_u16() {
         200..=299 => match call.step {
-            Step::Refund => refund::outcome(&answer.body, call),
-            Step::Payout => payout::outcome(&answer.body, payment),
-            step @ (Step::Charge | Step::Authorize | Step::Capture | Step::Void) => {
+            ProviderStep::Refund => refund::outcome(&answer.body, call),
+            ProviderStep::Payout => payout::outcome(&answer.body, payment),
+            step @ (ProviderStep::Charge
+            | ProviderStep::Authorize
+            | ProviderStep::Capture
+            | ProviderStep::Void) => {
                 let outcome = read::<Intent<'_>>(&answer.body)
                     .and_then(|intent| intent.after(step, payment, call.amount));
                 outcome.unwrap_or(UNREADABLE)
             }
         },
-        400 | 404 => refusal::rejected(&answer.body, Fault::Request),
-        401 | 403 => refusal::rejected(&answer.body, Fault::Credentials),
+        400 | 404 => refusal::rejected(&answer.body, ProviderFault::Request),
+        401 | 403 => refusal::rejected(&answer.body, ProviderFault::Credentials),
         402 => refusal::declined(&answer.body, payment),
-        409 => Outcome::Unknown(Cause::InProgress),
-        429 => Outcome::Busy { retry_after: answer.pause() },
-        500..=599 => Outcome::Unknown(Cause::ServerError),
+        409 => ProviderOutcome::Unknown(Cause::InProgress),
+        429 => ProviderOutcome::Busy { retry_after: answer.pause() },
+        500..=599 => ProviderOutcome::Unknown(Cause::ServerError),
         _ => UNREADABLE,
     }
 }
 
 /// What a lookup found.
-pub(crate) fn found(answer: &Answer, lookup: &Lookup) -> Found {
+pub(crate) fn found(answer: &HttpAnswer, lookup: &ProviderLookup) -> LookupResult {
     match answer.status.as_u16() {
         200..=299 => {}
-        409 | 429 => return Found::Unclear(Cause::InProgress),
-        500..=599 => return Found::Unclear(Cause::ServerError),
-        _ => return Found::Unclear(Cause::Unreadable),
+        409 | 429 => return LookupResult::Unclear(Cause::InProgress),
+        500..=599 => return LookupResult::Unclear(Cause::ServerError),
+        _ => return LookupResult::Unclear(Cause::Unreadable),
     }
     match lookup.step {
-        Step::Charge | Step::Authorize => search::found(&answer.body, &lookup.payment),
-        Step::Payout => payout::found(&answer.body, lookup),
-        step @ (Step::Capture | Step::Void | Step::Refund) => {
+        ProviderStep::Charge | ProviderStep::Authorize => search::found(&answer.body, &lookup.payment),
+        ProviderStep::Payout => payout::found(&answer.body, lookup),
+        step @ (ProviderStep::Capture | ProviderStep::Void | ProviderStep::Refund) => {
             match read::<Intent<'_>>(&answer.body) {
                 Some(intent) if Some(intent.id()) == lookup.reference.as_deref() => {
                     // A payment that still stands where it stood has not seen the step.
                     let outcome = intent.after(step, &lookup.payment, lookup.amount);
-                    outcome.map_or(Found::Nothing, Found::Payment)
+                    outcome.map_or(LookupResult::Nothing, LookupResult::Payment)
                 }
-                Some(_) | None => Found::Unclear(Cause::Unreadable),
+                Some(_) | None => LookupResult::Unclear(Cause::Unreadable),
             }
         }
     }

@@ -2,9 +2,9 @@
 
 use super::intent::Metadata;
 use super::{UNREADABLE, is_storable, read};
-use counterfoil_core::payments::provider::{Approval, Cause, Decline, Found, Outcome, Stands};
+use counterfoil_core::payments::provider::{Approval, Cause, Decline, LookupResult, ProviderOutcome, Stands};
 use counterfoil_core::types::asset::Asset;
-use counterfoil_gateway::Lookup;
+use counterfoil_gateway::ProviderLookup;
 use serde::Deserialize;
 use std::borrow::Cow;
 
@@ -34,35 +34,35 @@ enum Status {
 }
 
 /// What a 2xx says about a payout.
-pub(super) fn outcome(body: &[u8], payment: &str) -> Outcome {
+pub(super) fn outcome(body: &[u8], payment: &str) -> ProviderOutcome {
     read::<Payout<'_>>(body).map_or(UNREADABLE, |payout| payout.outcome(payment))
 }
 
 /// What a payout that was looked up by its own reference says.
-pub(super) fn found(body: &[u8], lookup: &Lookup) -> Found {
+pub(super) fn found(body: &[u8], lookup: &ProviderLookup) -> LookupResult {
     match read::<Payout<'_>>(body) {
         Some(payout) if Some(&payout.id) == lookup.reference.as_ref() => {
-            Found::Payment(payout.outcome(&lookup.payment))
+            LookupResult::Payment(payout.outcome(&lookup.payment))
         }
-        Some(_) | None => Found::Unclear(Cause::Unreadable),
+        Some(_) | None => LookupResult::Unclear(Cause::Unreadable),
     }
 }
 
 impl Payout<'_> {
-    fn outcome(self, payment: &str) -> Outcome {
+    fn outcome(self, payment: &str) -> ProviderOutcome {
         let storable = is_storable(&self.id) && self.failure_code.as_deref().is_none_or(is_storable);
         // An approval of another payment is compared and held up by the core; a refusal of one is not ours.
         let ours = !self.metadata.as_ref().is_some_and(|metadata| metadata.contradicts(payment));
         match self.status {
             _ if !storable => UNREADABLE,
-            Status::Paid | Status::Pending | Status::InTransit => Outcome::Approved(Approval {
+            Status::Paid | Status::Pending | Status::InTransit => ProviderOutcome::Approved(Approval {
                 reference: self.id,
                 stands: Stands::PaidOut,
                 amount_minor: self.amount,
                 asset: Asset::currency(&self.currency).ok(),
                 payment: self.metadata.and_then(Metadata::into_payment),
             }),
-            Status::Failed | Status::Canceled if ours => Outcome::Declined(Decline {
+            Status::Failed | Status::Canceled if ours => ProviderOutcome::Declined(Decline {
                 code: if self.status == Status::Failed { "payout_failed" } else { "payout_canceled" }
                     .to_owned(),
                 decline_code: self.failure_code,
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn what_the_provider_has_taken_on_is_paid_out() {
         for status in ["paid", "pending", "in_transit"] {
-            let Outcome::Approved(approval) = outcome(&body(status, ""), "po_ours") else {
+            let ProviderOutcome::Approved(approval) = outcome(&body(status, ""), "po_ours") else {
                 panic!("{status}")
             };
             assert_eq!((approval.reference.as_str(), approval.stands), ("po_1", Stands::PaidOut));
@@ -105,7 +105,7 @@ mod tests {
                 reference: Some("po_1".to_owned()),
             };
             let more = r#","failure_code":"no_account""#;
-            assert_eq!(outcome(&body(status, more), "po_ours"), Outcome::Declined(expected));
+            assert_eq!(outcome(&body(status, more), "po_ours"), ProviderOutcome::Declined(expected));
             assert_eq!(outcome(&body(status, more), "po_other"), UNREADABLE, "not ours to refuse");
         }
     }

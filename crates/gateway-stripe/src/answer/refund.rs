@@ -1,9 +1,11 @@
 //! A refund, as far as an outcome needs it.
 
 use super::{UNREADABLE, is_storable, read};
-use counterfoil_core::payments::provider::{Approval, Cause, Fault, Outcome, Rejection, Stands};
+use counterfoil_core::payments::provider::{
+    Approval, Cause, ProviderFault, ProviderOutcome, Rejection, Stands,
+};
 use counterfoil_core::types::asset::Asset;
-use counterfoil_gateway::Call;
+use counterfoil_gateway::ProviderCall;
 use serde::Deserialize;
 use std::borrow::Cow;
 
@@ -29,7 +31,7 @@ enum Status {
 }
 
 /// What a 2xx says about a refund.
-pub(super) fn outcome(body: &[u8], call: &Call) -> Outcome {
+pub(super) fn outcome(body: &[u8], call: &ProviderCall) -> ProviderOutcome {
     let Some(refund) = read::<Refund<'_>>(body) else { return UNREADABLE };
     if !is_storable(&refund.id) {
         return UNREADABLE;
@@ -41,7 +43,7 @@ pub(super) fn outcome(body: &[u8], call: &Call) -> Outcome {
                 Some(intent) if Some(intent) != call.reference.as_ref() => Some(intent.clone()),
                 Some(_) | None => Some(call.payment.clone()),
             };
-            Outcome::Approved(Approval {
+            ProviderOutcome::Approved(Approval {
                 reference: refund.id,
                 stands: Stands::Refunded,
                 amount_minor: refund.amount,
@@ -50,10 +52,11 @@ pub(super) fn outcome(body: &[u8], call: &Call) -> Outcome {
             })
         }
         // It will succeed or fail later; under its key the provider says which.
-        Status::Pending => Outcome::Unknown(Cause::InProgress),
-        Status::Failed | Status::Canceled => {
-            Outcome::Rejected(Rejection { fault: Fault::Request, code: "refund_failed".to_owned() })
-        }
+        Status::Pending => ProviderOutcome::Unknown(Cause::InProgress),
+        Status::Failed | Status::Canceled => ProviderOutcome::Rejected(Rejection {
+            fault: ProviderFault::Request,
+            code: "refund_failed".to_owned(),
+        }),
         Status::Unsettled => UNREADABLE,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::intent::Metadata;
 use super::{UNREADABLE, is_storable, read};
-use counterfoil_core::payments::provider::{Decline, Fault, Outcome, Rejection};
+use counterfoil_core::payments::provider::{Decline, ProviderFault, ProviderOutcome, Rejection};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -43,7 +43,7 @@ struct CallError {
 }
 
 /// A 402.
-pub(super) fn declined(body: &[u8], payment: &str) -> Outcome {
+pub(super) fn declined(body: &[u8], payment: &str) -> ProviderOutcome {
     let Some(Envelope { error }) = read::<Envelope<CardError>>(body) else {
         return UNREADABLE;
     };
@@ -55,19 +55,19 @@ pub(super) fn declined(body: &[u8], payment: &str) -> Outcome {
 }
 
 /// A 400, 401, 403 or 404: the status decides. The body only gives it a name, where it has one.
-pub(super) fn rejected(body: &[u8], fault: Fault) -> Outcome {
+pub(super) fn rejected(body: &[u8], fault: ProviderFault) -> ProviderOutcome {
     let error = serde_json::from_slice::<Envelope<CallError>>(body).ok().map(|envelope| envelope.error);
     // The key was used before with another content: something was executed under it, and this is not its answer.
     if error.as_ref().is_some_and(|error| error.kind.as_deref() == Some("idempotency_error")) {
         return UNREADABLE;
     }
     let code = error.and_then(|error| error.code.or(error.kind)).filter(|code| is_storable(code));
-    Outcome::Rejected(Rejection { fault, code: code.unwrap_or_else(|| "unnamed".to_owned()) })
+    ProviderOutcome::Rejected(Rejection { fault, code: code.unwrap_or_else(|| "unnamed".to_owned()) })
 }
 
 impl CardError {
     /// The decline it describes; the payment is named by the caller or by the error itself.
-    pub(super) fn declined(self, reference: Option<String>) -> Outcome {
+    pub(super) fn declined(self, reference: Option<String>) -> ProviderOutcome {
         let decline = Decline {
             code: self.code.unwrap_or_else(|| "card_error".to_owned()),
             decline_code: self.decline_code,
@@ -76,7 +76,7 @@ impl CardError {
         let words = [Some(&decline.code), decline.decline_code.as_ref(), decline.reference.as_ref()];
         let storable = words.into_iter().flatten().all(|word| is_storable(word));
         match self.kind {
-            Kind::CardError if storable => Outcome::Declined(decline),
+            Kind::CardError if storable => ProviderOutcome::Declined(decline),
             Kind::CardError | Kind::Other => UNREADABLE,
         }
     }

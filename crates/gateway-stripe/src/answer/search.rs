@@ -2,7 +2,7 @@
 
 use super::intent::{Intent, Status};
 use super::read;
-use counterfoil_core::payments::provider::{Cause, Found};
+use counterfoil_core::payments::provider::{Cause, LookupResult};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -14,33 +14,33 @@ struct Page<'a> {
 }
 
 /// What a search for this payment found.
-pub(super) fn found(body: &[u8], payment: &str) -> Found {
+pub(super) fn found(body: &[u8], payment: &str) -> LookupResult {
     match read::<Page<'_>>(body) {
         Some(page) => page.found(payment),
-        None => Found::Unclear(Cause::Unreadable),
+        None => LookupResult::Unclear(Cause::Unreadable),
     }
 }
 
 impl Page<'_> {
-    fn found(mut self, payment: &str) -> Found {
+    fn found(mut self, payment: &str) -> LookupResult {
         // A provider that answers another question has not answered ours.
         if self.data.iter().any(|intent| intent.payment() != Some(payment)) {
-            return Found::Unclear(Cause::Unreadable);
+            return LookupResult::Unclear(Cause::Unreadable);
         }
         match (self.data.len(), self.has_more) {
-            (0, false) => Found::Nothing,
-            (0, true) => Found::Unclear(Cause::Unreadable),
-            (_, true) => Found::Several,
+            (0, false) => LookupResult::Nothing,
+            (0, true) => LookupResult::Unclear(Cause::Unreadable),
+            (_, true) => LookupResult::Several,
             (1, false) => self.take(0, payment),
             (_, false) => match self.only_executed() {
                 Some(place) => self.take(place, payment),
-                None => Found::Several,
+                None => LookupResult::Several,
             },
         }
     }
 
-    fn take(&mut self, place: usize, payment: &str) -> Found {
-        Found::Payment(self.data.swap_remove(place).made(payment))
+    fn take(&mut self, place: usize, payment: &str) -> LookupResult {
+        LookupResult::Payment(self.data.swap_remove(place).made(payment))
     }
 
     /// The one payment that was executed, if all others certainly were not.

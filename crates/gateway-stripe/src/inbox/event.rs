@@ -2,12 +2,12 @@
 //! provider's to tell when it is asked.
 
 use counterfoil_core::types::json::Json;
-use counterfoil_gateway::inbox::{Event, Unopened};
+use counterfoil_gateway::inbox::{ProviderEvent, Unopened};
 
 const PATH: [&str; 4] = ["data", "object", "metadata", "counterfoil_payment"];
 
 /// Reads a body that is known to be the provider's. An object that names no payment of ours is an event all the same.
-pub(super) fn read(body: &[u8]) -> Result<Event, Unopened> {
+pub(super) fn read(body: &[u8]) -> Result<ProviderEvent, Unopened> {
     let event = Json::parse(body).ok().filter(|json| matches!(json, Json::Object(_)));
     let event = event.ok_or(Unopened::Unreadable)?;
     let named = PATH.iter().try_fold(&event, |place, name| match place {
@@ -18,7 +18,7 @@ pub(super) fn read(body: &[u8]) -> Result<Event, Unopened> {
         Some(Json::String(text)) => Some(text.clone()),
         Some(Json::Null | Json::Bool(_) | Json::Number(_) | Json::Array(_) | Json::Object(_)) | None => None,
     };
-    Ok(Event { payment })
+    Ok(ProviderEvent { payment })
 }
 
 #[cfg(test)]

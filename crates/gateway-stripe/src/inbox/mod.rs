@@ -5,7 +5,7 @@ pub mod signature;
 
 use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Inbox;
-use counterfoil_gateway::inbox::{Event, Unopened};
+use counterfoil_gateway::inbox::{ProviderEvent, Unopened};
 use signature::Secret;
 
 /// An inbox that opens what was signed with one of a few secrets.
@@ -31,7 +31,7 @@ impl Inbox for StripeInbox {
         "stripe-signature"
     }
 
-    fn open(&self, signature: Option<&[u8]>, body: &[u8], now: Time) -> Result<Event, Unopened> {
+    fn open(&self, signature: Option<&[u8]>, body: &[u8], now: Time) -> Result<ProviderEvent, Unopened> {
         signature::verify(&self.secrets, signature.ok_or(Unopened::Missing)?, body, now)?;
         event::read(body)
     }
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn what_was_signed_names_its_payment() {
         let event = inbox().open(Some(signed(BODY).as_bytes()), BODY, NOW);
-        assert_eq!(event, Ok(Event { payment: Some("ch_1".into()) }));
+        assert_eq!(event, Ok(ProviderEvent { payment: Some("ch_1".into()) }));
         assert_eq!((inbox().provider(), inbox().header()), ("stripe", "stripe-signature"));
     }
 

@@ -1,19 +1,21 @@
 //! Each row of the table of answers, by name.
 
 use crate::provider::{Act, Provider, intent, reply};
-use counterfoil_core::payments::provider::{Approval, Cause, Decline, Fault, Outcome, Rejection, Stands};
+use counterfoil_core::payments::provider::{
+    Approval, Cause, Decline, ProviderFault, ProviderOutcome, Rejection, Stands,
+};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::time::Span;
 
-const UNREADABLE: Outcome = Outcome::Unknown(Cause::Unreadable);
+const UNREADABLE: ProviderOutcome = ProviderOutcome::Unknown(Cause::Unreadable);
 
-async fn check(status: u16, body: &str, expected: &Outcome) {
+async fn check(status: u16, body: &str, expected: &ProviderOutcome) {
     let outcome = Provider::answering(status, body).await.charged().await;
     assert_eq!(&outcome, expected, "{status} {body}");
 }
 
-fn approved(stands: Stands, amount_minor: i64) -> Outcome {
-    Outcome::Approved(Approval {
+fn approved(stands: Stands, amount_minor: i64) -> ProviderOutcome {
+    ProviderOutcome::Approved(Approval {
         reference: "pi_1".into(),
         stands,
         amount_minor,
@@ -22,16 +24,16 @@ fn approved(stands: Stands, amount_minor: i64) -> Outcome {
     })
 }
 
-fn declined(code: &str, decline_code: Option<&str>, reference: Option<&str>) -> Outcome {
-    Outcome::Declined(Decline {
+fn declined(code: &str, decline_code: Option<&str>, reference: Option<&str>) -> ProviderOutcome {
+    ProviderOutcome::Declined(Decline {
         code: code.into(),
         decline_code: decline_code.map(Into::into),
         reference: reference.map(Into::into),
     })
 }
 
-fn rejected(fault: Fault, code: &str) -> Outcome {
-    Outcome::Rejected(Rejection { fault, code: code.into() })
+fn rejected(fault: ProviderFault, code: &str) -> ProviderOutcome {
+    ProviderOutcome::Rejected(Rejection { fault, code: code.into() })
 }
 
 #[tokio::test]
@@ -55,7 +57,7 @@ async fn words_that_no_store_can_hold_are_not_believed() {
     ] {
         check(402, &format!(r#"{{"error":{error}}}"#), &UNREADABLE).await;
     }
-    let nameless = rejected(Fault::Request, "unnamed");
+    let nameless = rejected(ProviderFault::Request, "unnamed");
     check(400, r#"{"error":{"type":"invalid_request_error","code":"a\u0000b"}}"#, &nameless).await;
 }
 
@@ -76,7 +78,7 @@ async fn the_plain_amount_stands_in_for_absent_ones() {
 
 #[tokio::test]
 async fn what_the_provider_does_not_say_is_not_made_up() {
-    let bare = Outcome::Approved(Approval {
+    let bare = ProviderOutcome::Approved(Approval {
         reference: "pi_1".into(),
         stands: Stands::Captured,
         amount_minor: 7,
@@ -168,9 +170,12 @@ async fn a_refusal_of_another_payment_is_not_ours() {
 #[tokio::test]
 async fn our_mistakes_are_rejected_with_the_providers_code() {
     let body = r#"{"error":{"type":"invalid_request_error","code":"parameter_missing","message":"m"}}"#;
-    for (status, fault) in
-        [(400, Fault::Request), (404, Fault::Request), (401, Fault::Credentials), (403, Fault::Credentials)]
-    {
+    for (status, fault) in [
+        (400, ProviderFault::Request),
+        (404, ProviderFault::Request),
+        (401, ProviderFault::Credentials),
+        (403, ProviderFault::Credentials),
+    ] {
         check(status, body, &rejected(fault, "parameter_missing")).await;
         let codeless = r#"{"error":{"type":"invalid_request_error"}}"#;
         check(status, codeless, &rejected(fault, "invalid_request_error")).await;
@@ -179,11 +184,15 @@ async fn our_mistakes_are_rejected_with_the_providers_code() {
 
 #[tokio::test]
 async fn a_rejection_is_decided_by_its_status_whatever_its_words() {
-    for (status, fault) in
-        [(400, Fault::Request), (401, Fault::Credentials), (403, Fault::Credentials), (404, Fault::Request)]
-    {
+    for (status, fault) in [
+        (400, ProviderFault::Request),
+        (401, ProviderFault::Credentials),
+        (403, ProviderFault::Credentials),
+        (404, ProviderFault::Request),
+    ] {
         for body in ["", "<html>Bad Request</html>", "{}", r#"{"error":{}}"#] {
-            check(status, body, &Outcome::Rejected(Rejection { fault, code: "unnamed".into() })).await;
+            check(status, body, &ProviderOutcome::Rejected(Rejection { fault, code: "unnamed".into() }))
+                .await;
         }
     }
 }
@@ -195,7 +204,7 @@ async fn a_key_used_for_something_else_is_no_rejection_of_the_payment() {
 
 #[tokio::test]
 async fn a_key_in_use_is_in_progress() {
-    check(409, "{}", &Outcome::Unknown(Cause::InProgress)).await;
+    check(409, "{}", &ProviderOutcome::Unknown(Cause::InProgress)).await;
 }
 
 #[tokio::test]
@@ -209,14 +218,14 @@ async fn too_many_requests_is_busy_for_as_long_as_the_provider_wishes() {
     ] {
         let script = vec![Act::Send(reply(429, header, "{}"))];
         let outcome = Provider::playing(script).await.charged().await;
-        assert_eq!(outcome, Outcome::Busy { retry_after }, "{header:?}");
+        assert_eq!(outcome, ProviderOutcome::Busy { retry_after }, "{header:?}");
     }
 }
 
 #[tokio::test]
 async fn server_errors_are_unknown_whatever_they_say() {
     for status in [500, 502, 503, 504, 599] {
-        check(status, &intent("pi_1", "succeeded"), &Outcome::Unknown(Cause::ServerError)).await;
+        check(status, &intent("pi_1", "succeeded"), &ProviderOutcome::Unknown(Cause::ServerError)).await;
     }
 }
 

@@ -1,17 +1,17 @@
 //! Answers that arrive in pieces, not at all, without end, or as something else.
 
 use crate::provider::{Act, HASTY, Provider, charge, intent, reply};
-use counterfoil_core::payments::provider::{Cause, Outcome};
+use counterfoil_core::payments::provider::{Cause, ProviderOutcome};
 
 const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n";
 const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 
-async fn play(script: Vec<Act>) -> Outcome {
+async fn play(script: Vec<Act>) -> ProviderOutcome {
     Provider::playing(script).await.charged().await
 }
 
-fn is_approved(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Approved(_))
+fn is_approved(outcome: &ProviderOutcome) -> bool {
+    matches!(outcome, ProviderOutcome::Approved(_))
 }
 
 #[tokio::test]
@@ -57,11 +57,11 @@ async fn garbage_is_unreadable() {
     let whole = intent("pi_1", "succeeded");
     for body in ["", "null", "OK", "<html>", "{", "\u{0}\u{1}", &whole[..whole.len() - 1]] {
         let outcome = play(vec![Act::Send(reply(200, "", body))]).await;
-        assert_eq!(outcome, Outcome::Unknown(Cause::Unreadable), "{body:?}");
+        assert_eq!(outcome, ProviderOutcome::Unknown(Cause::Unreadable), "{body:?}");
     }
     let mut not_text = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\n".to_vec();
     not_text.extend([0xff, 0xfe, 0x00, 0x80]);
-    assert_eq!(play(vec![Act::Send(not_text)]).await, Outcome::Unknown(Cause::Unreadable));
+    assert_eq!(play(vec![Act::Send(not_text)]).await, ProviderOutcome::Unknown(Cause::Unreadable));
 }
 
 #[tokio::test]
@@ -71,13 +71,13 @@ async fn a_stray_byte_makes_the_whole_answer_unreadable_even_where_nobody_looks(
     let place = whole.windows(14).position(|word| word == b"payment_intent").unwrap();
     let mut stray = whole;
     stray[place] = 0x80;
-    assert_eq!(play(vec![Act::Send(stray)]).await, Outcome::Unknown(Cause::Unreadable));
+    assert_eq!(play(vec![Act::Send(stray)]).await, ProviderOutcome::Unknown(Cause::Unreadable));
 }
 
 #[tokio::test]
 async fn what_is_not_http_is_a_cut() {
     let outcome = play(vec![Act::Send(b"SSH-2.0-OpenSSH\r\n\r\n".to_vec()), Act::Cut]).await;
-    assert_eq!(outcome, Outcome::Unknown(Cause::Cut));
+    assert_eq!(outcome, ProviderOutcome::Unknown(Cause::Cut));
 }
 
 #[tokio::test]
@@ -86,14 +86,14 @@ async fn a_huge_answer_is_unreadable_and_not_read_to_its_end() {
     let flood = Act::Flood(vec![b' '; 8192]);
     assert_eq!(
         play(vec![Act::Send(announced.into_bytes()), flood]).await,
-        Outcome::Unknown(Cause::Unreadable)
+        ProviderOutcome::Unknown(Cause::Unreadable)
     );
     let mut chunk = b"1000\r\n".to_vec();
     chunk.extend([b' '; 0x1000]);
     chunk.extend(b"\r\n");
     assert_eq!(
         play(vec![Act::Send(CHUNKED.to_vec()), Act::Flood(chunk)]).await,
-        Outcome::Unknown(Cause::Unreadable)
+        ProviderOutcome::Unknown(Cause::Unreadable)
     );
 }
 
@@ -104,19 +104,19 @@ async fn the_largest_answer_is_read_and_one_byte_more_is_not() {
     let outcome = play(vec![Act::Send(reply(200, "", &padded(256 * 1024)))]).await;
     assert!(is_approved(&outcome), "{outcome:?}");
     let outcome = play(vec![Act::Send(reply(200, "", &padded(256 * 1024 + 1)))]).await;
-    assert_eq!(outcome, Outcome::Unknown(Cause::Unreadable));
+    assert_eq!(outcome, ProviderOutcome::Unknown(Cause::Unreadable));
 }
 
 #[tokio::test]
 async fn an_endless_head_is_a_cut() {
     let script = vec![Act::Send(b"HTTP/1.1 200 OK\r\n".to_vec()), Act::Flood(b"x-a: b\r\n".repeat(512))];
-    assert_eq!(play(script).await, Outcome::Unknown(Cause::Cut));
+    assert_eq!(play(script).await, ProviderOutcome::Unknown(Cause::Cut));
 }
 
 #[tokio::test]
 async fn no_answer_at_all_is_a_timeout() {
     let provider = Provider::playing(vec![Act::Hang]).await;
-    assert_eq!(charge(&provider.gateway(HASTY)).await, Outcome::Unknown(Cause::Timeout));
+    assert_eq!(charge(&provider.gateway(HASTY)).await, ProviderOutcome::Unknown(Cause::Timeout));
     assert_eq!(provider.seen().len(), 1);
 }
 
@@ -124,7 +124,7 @@ async fn no_answer_at_all_is_a_timeout() {
 async fn half_an_answer_is_a_timeout() {
     for half in [&b"HTTP/1.1 200"[..], HEAD, CHUNKED, b"HTTP/1.1 402 X\r\ncontent-length: 9\r\n\r\n{"] {
         let provider = Provider::playing(vec![Act::Send(half.to_vec()), Act::Hang]).await;
-        assert_eq!(charge(&provider.gateway(HASTY)).await, Outcome::Unknown(Cause::Timeout));
+        assert_eq!(charge(&provider.gateway(HASTY)).await, ProviderOutcome::Unknown(Cause::Timeout));
     }
 }
 
@@ -133,7 +133,7 @@ async fn a_cut_before_or_within_the_head_or_body_is_a_cut() {
     let whole = reply(200, "", &intent("pi_1", "succeeded"));
     for sent in [&b""[..], b"HTTP/1.1 200", HEAD, CHUNKED, &whole[..whole.len() - 1]] {
         let outcome = play(vec![Act::Send(sent.to_vec()), Act::Cut]).await;
-        assert_eq!(outcome, Outcome::Unknown(Cause::Cut), "{}", String::from_utf8_lossy(sent));
+        assert_eq!(outcome, ProviderOutcome::Unknown(Cause::Cut), "{}", String::from_utf8_lossy(sent));
     }
 }
 
@@ -142,6 +142,6 @@ async fn a_server_error_is_known_by_its_head_alone() {
     let head = b"HTTP/1.1 500 X\r\ncontent-length: 1000\r\n\r\n".to_vec();
     for end in [Act::Hang, Act::Cut, Act::Flood(vec![b' '; 4096])] {
         let outcome = play(vec![Act::Send(head.clone()), end]).await;
-        assert_eq!(outcome, Outcome::Unknown(Cause::ServerError));
+        assert_eq!(outcome, ProviderOutcome::Unknown(Cause::ServerError));
     }
 }

@@ -4,7 +4,7 @@ use crate::provider::{
     Act, HASTY, KEY, PATIENT, Provider, call, charge, intent, next_request, reply, settings,
 };
 use counterfoil_core::outbox::ProviderBinding;
-use counterfoil_core::payments::provider::{Cause, Outcome};
+use counterfoil_core::payments::provider::{Cause, ProviderOutcome};
 use counterfoil_gateway::Gateway;
 use counterfoil_gateway_stripe::StripeGateway;
 use std::pin::pin;
@@ -44,7 +44,7 @@ async fn a_connection_the_provider_closes_is_replaced() {
     let gateway = provider.gateway(PATIENT);
     for _ in 0..3 {
         let outcome = charge(&gateway).await;
-        assert!(matches!(outcome, Outcome::Approved(_)), "{outcome:?}");
+        assert!(matches!(outcome, ProviderOutcome::Approved(_)), "{outcome:?}");
     }
     assert_eq!((provider.seen().len(), provider.accepted()), (3, 3));
 }
@@ -63,7 +63,7 @@ async fn a_connection_that_was_closed_while_nobody_used_it_is_replaced() {
             stream
         };
         let (outcome, stream) = tokio::join!(charge(&gateway), answering);
-        assert!(matches!(outcome, Outcome::Approved(_)), "{outcome:?}");
+        assert!(matches!(outcome, ProviderOutcome::Approved(_)), "{outcome:?}");
         drop(stream);
         // The runtime hears of it when it has nothing to do.
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -79,7 +79,7 @@ async fn a_connection_that_was_not_used_for_a_minute_is_replaced() {
         tokio::time::advance(Duration::from_secs(wait)).await;
         tokio::time::resume();
         let outcome = charge(&gateway).await;
-        assert!(matches!(outcome, Outcome::Approved(_)), "{outcome:?}");
+        assert!(matches!(outcome, ProviderOutcome::Approved(_)), "{outcome:?}");
         assert_eq!(provider.accepted(), accepted, "after {wait} s");
     }
 }
@@ -89,7 +89,7 @@ async fn a_connection_that_timed_out_is_not_used_again() {
     let provider = Provider::playing(vec![Act::Hang]).await;
     let gateway = provider.gateway(HASTY);
     for _ in 0..2 {
-        assert_eq!(charge(&gateway).await, Outcome::Unknown(Cause::Timeout));
+        assert_eq!(charge(&gateway).await, ProviderOutcome::Unknown(Cause::Timeout));
     }
     assert_eq!((provider.seen().len(), provider.accepted()), (2, 2));
 }
@@ -119,8 +119,8 @@ async fn a_call_without_a_free_slot_is_busy_and_not_sent() {
     one.connections_max = 1;
     let gateway = StripeGateway::new(one).unwrap();
     let (first, second) = tokio::join!(charge(&gateway), charge(&gateway));
-    assert_eq!(first, Outcome::Unknown(Cause::Timeout));
-    assert_eq!(second, Outcome::Busy { retry_after: None });
+    assert_eq!(first, ProviderOutcome::Unknown(Cause::Timeout));
+    assert_eq!(second, ProviderOutcome::Busy { retry_after: None });
     assert_eq!(provider.seen().len(), 1);
 }
 
@@ -128,14 +128,14 @@ async fn a_call_without_a_free_slot_is_busy_and_not_sent() {
 async fn a_refused_connection_is_not_sent() {
     let url = format!("stripe+http://{KEY}@{}", nobody().await);
     let gateway = StripeGateway::new(settings(&url, PATIENT)).unwrap();
-    assert_eq!(charge(&gateway).await, Outcome::NotSent);
+    assert_eq!(charge(&gateway).await, ProviderOutcome::NotSent);
 }
 
 #[tokio::test]
 async fn a_name_that_does_not_resolve_is_not_sent() {
     let url = format!("stripe+http://{KEY}@provider.invalid:1");
     let gateway = StripeGateway::new(settings(&url, PATIENT)).unwrap();
-    assert_eq!(charge(&gateway).await, Outcome::NotSent);
+    assert_eq!(charge(&gateway).await, ProviderOutcome::NotSent);
 }
 
 #[tokio::test]
@@ -145,7 +145,7 @@ async fn a_failed_handshake_is_not_sent() {
     let gateway = StripeGateway::new(settings(&url, PATIENT)).unwrap();
     let hang_up = async { drop(listener.accept().await.unwrap()) };
     let (outcome, ()) = tokio::join!(charge(&gateway), hang_up);
-    assert_eq!(outcome, Outcome::NotSent);
+    assert_eq!(outcome, ProviderOutcome::NotSent);
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn a_handshake_that_outlasts_the_deadline_is_not_sent() {
     let provider = Provider::playing(vec![Act::Hang]).await;
     let url = format!("stripe+https://{KEY}@{}", provider.addr);
     let gateway = StripeGateway::new(settings(&url, HASTY)).unwrap();
-    assert_eq!(charge(&gateway).await, Outcome::NotSent);
+    assert_eq!(charge(&gateway).await, ProviderOutcome::NotSent);
     assert_eq!((provider.accepted(), provider.seen().len()), (1, 0));
 }
 
@@ -163,7 +163,7 @@ async fn a_redirect_is_not_followed() {
     for status in [301, 302, 303, 307, 308] {
         let location = format!("location: http://{}/v1/payment_intents\r\n", elsewhere.addr);
         let provider = Provider::playing(vec![Act::Send(reply(status, &location, ""))]).await;
-        assert_eq!(provider.charged().await, Outcome::Unknown(Cause::Unreadable), "{status}");
+        assert_eq!(provider.charged().await, ProviderOutcome::Unknown(Cause::Unreadable), "{status}");
     }
     assert_eq!(elsewhere.accepted(), 0);
 }
@@ -176,7 +176,7 @@ async fn a_payment_goes_to_the_endpoint_it_is_bound_to() {
     let binding =
         ProviderBinding { profile: "stripe".into(), endpoint: format!("http://{}", old.addr).into() };
     let outcome = gateway.call(call(binding)).await;
-    assert!(matches!(outcome, Outcome::Approved(_)), "{outcome:?}");
+    assert!(matches!(outcome, ProviderOutcome::Approved(_)), "{outcome:?}");
     assert_eq!((old.seen().len(), new.seen().len()), (1, 0));
     assert!(old.seen()[0].head.contains(KEY));
 }
@@ -187,7 +187,7 @@ async fn a_key_meant_for_tls_does_not_travel_without_it() {
     let url = format!("stripe+https://{KEY}@{}", provider.addr);
     let gateway = StripeGateway::new(settings(&url, PATIENT)).unwrap();
     let plain = provider.gateway(PATIENT).binding();
-    assert_eq!(gateway.call(call(plain)).await, Outcome::NotSent);
+    assert_eq!(gateway.call(call(plain)).await, ProviderOutcome::NotSent);
     assert_eq!(provider.accepted(), 0);
 }
 
@@ -198,7 +198,7 @@ async fn a_payment_bound_to_tls_takes_no_plain_connection_to_the_same_server() {
     charge(&gateway).await;
     let binding =
         ProviderBinding { profile: "stripe".into(), endpoint: format!("https://{}", provider.addr).into() };
-    assert_eq!(gateway.call(call(binding)).await, Outcome::NotSent);
+    assert_eq!(gateway.call(call(binding)).await, ProviderOutcome::NotSent);
     assert_eq!((provider.seen().len(), provider.accepted()), (1, 1));
 }
 
@@ -208,7 +208,7 @@ async fn an_endpoint_that_is_none_is_not_sent() {
     for endpoint in ["", "nowhere", "no where", "ftp://127.0.0.1", "https://127.0.0.1:1"] {
         let binding = ProviderBinding { profile: "stripe".into(), endpoint: endpoint.into() };
         let outcome = provider.gateway(PATIENT).call(call(binding)).await;
-        assert_eq!(outcome, Outcome::NotSent, "{endpoint:?}");
+        assert_eq!(outcome, ProviderOutcome::NotSent, "{endpoint:?}");
     }
     assert_eq!(provider.accepted(), 0);
 }

@@ -1,11 +1,11 @@
 //! What a search finds.
 
 use crate::provider::{Act, HASTY, KEY, PATIENT, Provider, intent, look_up, lookup, settings};
-use counterfoil_core::payments::provider::{Cause, Found, Outcome, Step};
-use counterfoil_gateway::{Gateway, Lookup};
+use counterfoil_core::payments::provider::{Cause, LookupResult, ProviderOutcome, ProviderStep};
+use counterfoil_gateway::{Gateway, ProviderLookup};
 use counterfoil_gateway_stripe::StripeGateway;
 
-const UNCLEAR: Found = Found::Unclear(Cause::Unreadable);
+const UNCLEAR: LookupResult = LookupResult::Unclear(Cause::Unreadable);
 
 fn page(statuses: &[&str], has_more: bool) -> String {
     let data: Vec<_> =
@@ -13,21 +13,21 @@ fn page(statuses: &[&str], has_more: bool) -> String {
     format!(r#"{{"object":"search_result","data":[{}],"has_more":{has_more}}}"#, data.join(","))
 }
 
-async fn find(statuses: &[&str], has_more: bool) -> Found {
+async fn find(statuses: &[&str], has_more: bool) -> LookupResult {
     Provider::answering(200, &page(statuses, has_more)).await.looked_up().await
 }
 
 /// The reference of the approved payment that was found.
 async fn executed(statuses: &[&str]) -> String {
     match find(statuses, false).await {
-        Found::Payment(Outcome::Approved(approval)) => approval.reference,
+        LookupResult::Payment(ProviderOutcome::Approved(approval)) => approval.reference,
         other => panic!("{statuses:?}: {other:?}"),
     }
 }
 
 #[tokio::test]
 async fn an_empty_page_is_nothing() {
-    assert_eq!(find(&[], false).await, Found::Nothing);
+    assert_eq!(find(&[], false).await, LookupResult::Nothing);
     assert_eq!(find(&[], true).await, UNCLEAR);
 }
 
@@ -37,10 +37,10 @@ async fn one_payment_is_what_its_status_says() {
     assert_eq!(executed(&["requires_capture"]).await, "pi_1");
     for status in ["canceled", "requires_payment_method"] {
         let found = find(&[status], false).await;
-        assert!(matches!(found, Found::Payment(Outcome::Declined(_))), "{found:?}");
+        assert!(matches!(found, LookupResult::Payment(ProviderOutcome::Declined(_))), "{found:?}");
     }
     let found = find(&["processing"], false).await;
-    assert_eq!(found, Found::Payment(Outcome::Unknown(Cause::Unreadable)));
+    assert_eq!(found, LookupResult::Payment(ProviderOutcome::Unknown(Cause::Unreadable)));
 }
 
 #[tokio::test]
@@ -58,9 +58,9 @@ async fn several_that_may_count_are_several() {
         &["canceled", "canceled"],
         &["processing", "processing"],
     ] {
-        assert_eq!(find(statuses, false).await, Found::Several, "{statuses:?}");
+        assert_eq!(find(statuses, false).await, LookupResult::Several, "{statuses:?}");
     }
-    assert_eq!(find(&["succeeded"], true).await, Found::Several);
+    assert_eq!(find(&["succeeded"], true).await, LookupResult::Several);
 }
 
 #[tokio::test]
@@ -86,19 +86,19 @@ async fn a_search_that_fails_is_unclear() {
         (503, r#"{"data":[],"has_more":false}"#, Cause::ServerError),
     ] {
         let found = Provider::answering(status, body).await.looked_up().await;
-        assert_eq!(found, Found::Unclear(cause), "{status} {body}");
+        assert_eq!(found, LookupResult::Unclear(cause), "{status} {body}");
     }
 }
 
 #[tokio::test]
 async fn a_search_without_an_answer_is_unclear() {
     let silent = Provider::playing(vec![Act::Hang]).await;
-    assert_eq!(look_up(&silent.gateway(HASTY)).await, Found::Unclear(Cause::Timeout));
+    assert_eq!(look_up(&silent.gateway(HASTY)).await, LookupResult::Unclear(Cause::Timeout));
     let rude = Provider::playing(vec![Act::Cut]).await;
-    assert_eq!(rude.looked_up().await, Found::Unclear(Cause::Cut));
+    assert_eq!(rude.looked_up().await, LookupResult::Unclear(Cause::Cut));
     let url = format!("stripe+http://{KEY}@provider.invalid:1");
     let nowhere = StripeGateway::new(settings(&url, PATIENT)).unwrap();
-    assert_eq!(look_up(&nowhere).await, Found::Unclear(Cause::Cut));
+    assert_eq!(look_up(&nowhere).await, LookupResult::Unclear(Cause::Cut));
 }
 
 #[tokio::test]
@@ -106,7 +106,7 @@ async fn a_reference_that_would_change_the_query_is_not_searched_for() {
     let provider = Provider::answering(200, &page(&[], false)).await;
     let gateway = provider.gateway(PATIENT);
     let payment = "ch_1' OR status:'succeeded".to_owned();
-    let lookup = Lookup { payment, ..lookup(gateway.binding(), Step::Charge) };
+    let lookup = ProviderLookup { payment, ..lookup(gateway.binding(), ProviderStep::Charge) };
     assert_eq!(gateway.lookup(lookup).await, UNCLEAR);
     assert_eq!(provider.accepted(), 0);
 }

@@ -1,11 +1,11 @@
 //! A provider that plays a script, byte by byte, and remembers what it was asked.
 
 use counterfoil_core::outbox::ProviderBinding;
-use counterfoil_core::payments::provider::{Found, Outcome, Step};
+use counterfoil_core::payments::provider::{LookupResult, ProviderOutcome, ProviderStep};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
-use counterfoil_gateway::{Call, Gateway, Lookup, Profile};
+use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup, ProviderProfile};
 use counterfoil_gateway_stripe::{Bounds, Settings, StripeGateway};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -82,11 +82,11 @@ impl Provider {
     }
 
     /// One charge of 12.50 dollars.
-    pub(crate) async fn charged(&self) -> Outcome {
+    pub(crate) async fn charged(&self) -> ProviderOutcome {
         charge(&self.gateway(PATIENT)).await
     }
 
-    pub(crate) async fn looked_up(&self) -> Found {
+    pub(crate) async fn looked_up(&self) -> LookupResult {
         look_up(&self.gateway(PATIENT)).await
     }
 }
@@ -94,17 +94,17 @@ impl Provider {
 pub(crate) fn settings(url: &str, timeout: Duration) -> Settings {
     Settings {
         url: Masked::new(url.to_owned()),
-        profile: Profile::named("stripe").unwrap(),
+        profile: ProviderProfile::named("stripe").unwrap(),
         bounds: Bounds::default(),
         timeout,
         connections_max: 8,
     }
 }
 
-pub(crate) fn call(binding: ProviderBinding) -> Call {
-    Call {
+pub(crate) fn call(binding: ProviderBinding) -> ProviderCall {
+    ProviderCall {
         binding,
-        step: Step::Charge,
+        step: ProviderStep::Charge,
         key: "cf0123456789".to_owned(),
         payment: "ch_1".to_owned(),
         reference: None,
@@ -113,17 +113,17 @@ pub(crate) fn call(binding: ProviderBinding) -> Call {
     }
 }
 
-pub(crate) fn lookup(binding: ProviderBinding, step: Step) -> Lookup {
-    let Call { payment, amount, .. } = call(binding.clone());
-    Lookup { binding, step, key: "cf-lookup".to_owned(), payment, reference: None, amount }
+pub(crate) fn lookup(binding: ProviderBinding, step: ProviderStep) -> ProviderLookup {
+    let ProviderCall { payment, amount, .. } = call(binding.clone());
+    ProviderLookup { binding, step, key: "cf-lookup".to_owned(), payment, reference: None, amount }
 }
 
-pub(crate) async fn charge(gateway: &StripeGateway) -> Outcome {
+pub(crate) async fn charge(gateway: &StripeGateway) -> ProviderOutcome {
     gateway.call(call(gateway.binding())).await
 }
 
-pub(crate) async fn look_up(gateway: &StripeGateway) -> Found {
-    gateway.lookup(lookup(gateway.binding(), Step::Charge)).await
+pub(crate) async fn look_up(gateway: &StripeGateway) -> LookupResult {
+    gateway.lookup(lookup(gateway.binding(), ProviderStep::Charge)).await
 }
 
 /// A whole answer; `headers` are lines that end in CR LF.

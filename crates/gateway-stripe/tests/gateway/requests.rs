@@ -2,9 +2,9 @@
 
 use crate::provider::{Act, HASTY, PATIENT, Provider, call, charge, intent, look_up, lookup};
 use counterfoil_core::outbox::ProviderBinding;
-use counterfoil_core::payments::provider::{Cause, Found, Outcome, Step};
+use counterfoil_core::payments::provider::{Cause, LookupResult, ProviderOutcome, ProviderStep};
 use counterfoil_core::types::peer::PeerName;
-use counterfoil_gateway::{Call, Gateway, Lookup};
+use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup};
 
 const CHARGE: &str = "amount=1250&currency=usd&payment_method=pm_card_visa&confirm=true&capture_method=automatic\
     &metadata[counterfoil_payment]=ch_1&metadata[counterfoil_step]=charge";
@@ -35,7 +35,7 @@ async fn an_authorization_asks_for_manual_capture() {
     let provider = Provider::answering(200, &intent("pi_1", "requires_capture")).await;
     let gateway = provider.gateway(PATIENT);
     let mut hold = call(gateway.binding());
-    hold.step = Step::Authorize;
+    hold.step = ProviderStep::Authorize;
     gateway.call(hold).await;
     let body = &provider.seen()[0].body;
     assert!(body.contains("&capture_method=manual&"), "{body}");
@@ -84,17 +84,17 @@ async fn what_is_bound_to_a_peer_is_never_sent_to_the_provider() {
     let provider = Provider::answering(200, r#"{"data":[],"has_more":false}"#).await;
     let gateway = provider.gateway(PATIENT);
     let endpoint = gateway.binding().endpoint;
-    for (name, step) in [("eu", Step::Payout), ("eu", Step::Charge)] {
+    for (name, step) in [("eu", ProviderStep::Payout), ("eu", ProviderStep::Charge)] {
         let binding = ProviderBinding::to_peer(&PeerName::parse(name).unwrap(), &endpoint, "ac_1");
         assert!(!gateway.serves(&binding));
-        let call = Call { step, ..call(binding.clone()) };
-        assert_eq!(gateway.call(call).await, Outcome::NotSent);
-        let lookup = Lookup { reference: Some("po_1".to_owned()), ..lookup(binding, step) };
-        assert_eq!(gateway.lookup(lookup).await, Found::Unclear(Cause::Unreadable));
+        let call = ProviderCall { step, ..call(binding.clone()) };
+        assert_eq!(gateway.call(call).await, ProviderOutcome::NotSent);
+        let lookup = ProviderLookup { reference: Some("po_1".to_owned()), ..lookup(binding, step) };
+        assert_eq!(gateway.lookup(lookup).await, LookupResult::Unclear(Cause::Unreadable));
     }
     // Whatever stands in the endpoint: the profile says that it is a peer's.
     let odd =
         ProviderBinding { endpoint, ..ProviderBinding::to_peer(&PeerName::parse("eu").unwrap(), "", "") };
-    assert_eq!(gateway.call(call(odd)).await, Outcome::NotSent);
+    assert_eq!(gateway.call(call(odd)).await, ProviderOutcome::NotSent);
     assert_eq!(provider.accepted(), 0);
 }

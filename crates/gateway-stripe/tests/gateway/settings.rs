@@ -3,7 +3,7 @@
 use crate::provider::{PATIENT, settings};
 use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::types::time::Span;
-use counterfoil_gateway::{Gateway, Profile};
+use counterfoil_gateway::{Gateway, ProviderProfile};
 use counterfoil_gateway_stripe::{Bounds, Settings, SettingsError, StripeGateway};
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn the_rules_are_those_of_the_bound_profile_and_the_worst_for_an_unknown_one() {
     let rules = |profile: &str| {
         gateway.rules(&ProviderBinding { profile: profile.into(), endpoint: "https://elsewhere".into() })
     };
-    let mut adyen = Profile::named("adyen").unwrap().rules;
+    let mut adyen = ProviderProfile::named("adyen").unwrap().rules;
     adyen.send_within = rules("adyen").send_within;
     assert_eq!(rules("adyen"), adyen);
     assert_eq!((rules("gone").dedup_window, rules("gone").queryable), (None, false));
@@ -33,11 +33,11 @@ fn bounds_that_are_given_go_before_the_profiles_own_and_before_no_others() {
     let ms = |ms| Some(Span::from_ms(ms));
     let bounds = Bounds { dedup_window: ms(7), late_delivery: ms(8), query_lag: None };
     let rules = |set: &str, bound: &str| {
-        let profile = Profile::named(set).unwrap();
+        let profile = ProviderProfile::named(set).unwrap();
         let gateway = StripeGateway::new(Settings { profile, bounds, ..settings(URL, PATIENT) }).unwrap();
         gateway.rules(&ProviderBinding { profile: bound.into(), endpoint: "https://elsewhere".into() })
     };
-    let (stripe, plain) = (rules("stripe", "stripe"), Profile::named("stripe").unwrap().rules);
+    let (stripe, plain) = (rules("stripe", "stripe"), ProviderProfile::named("stripe").unwrap().rules);
     assert_eq!((stripe.dedup_window, stripe.late_delivery), (ms(7), Span::from_ms(8)));
     assert_eq!(stripe.query_lag, plain.query_lag);
     assert_eq!(rules("adyen", "stripe").dedup_window, plain.dedup_window);

@@ -2,7 +2,7 @@
 //! so blocking it stops the connector as a signal would, at a moment the test chooses.
 
 use crate::provider::{KEY, call, charge, intent, next_request, reply, settings};
-use counterfoil_core::payments::provider::{Cause, Outcome};
+use counterfoil_core::payments::provider::{Cause, ProviderOutcome};
 use counterfoil_gateway::Gateway;
 use counterfoil_gateway_stripe::StripeGateway;
 use std::future::Future;
@@ -23,7 +23,7 @@ fn listening() -> (TcpListener, StripeGateway) {
 }
 
 /// Goes as far as the call can go without any other task, and then stops everything until its deadline is over.
-async fn begin_and_oversleep(call: Pin<&mut impl Future<Output = Outcome>>) {
+async fn begin_and_oversleep(call: Pin<&mut impl Future<Output = ProviderOutcome>>) {
     tokio::select! {
         biased;
         outcome = call => panic!("{outcome:?} before anything could be answered"),
@@ -51,7 +51,7 @@ async fn connected() -> (TcpListener, StripeGateway, tokio::task::JoinHandle<Vec
     .unwrap();
     let arriving = tokio::spawn(async move { answer_once(accepting.accept().await.unwrap().0).await });
     let outcome = charge(&gateway).await;
-    assert!(matches!(outcome, Outcome::Approved(_)), "{outcome:?}");
+    assert!(matches!(outcome, ProviderOutcome::Approved(_)), "{outcome:?}");
     (listener, gateway, arriving)
 }
 
@@ -67,7 +67,7 @@ async fn a_request_that_sleeps_before_it_takes_its_connection_does_not_leave() {
     let (listener, gateway, arriving) = connected().await;
     let call = gateway.call(call(gateway.binding()));
     sleep(TIMEOUT);
-    assert_eq!(call.await, Outcome::NotSent);
+    assert_eq!(call.await, ProviderOutcome::NotSent);
     drop(gateway);
     assert_eq!(String::from_utf8(arriving.await.unwrap()).unwrap(), "", "not even a head");
     assert_nobody_else_came(&listener);
@@ -79,7 +79,7 @@ async fn a_request_that_sleeps_while_it_connects_does_not_leave() {
     {
         let mut call = pin!(charge(&gateway));
         begin_and_oversleep(call.as_mut()).await;
-        assert_eq!(call.await, Outcome::NotSent);
+        assert_eq!(call.await, ProviderOutcome::NotSent);
     }
     // The kernel accepted for the listener meanwhile. Whatever was sent is there to be read, up to the end.
     let arrived = tokio::task::spawn_blocking(move || {
@@ -96,7 +96,7 @@ async fn time_runs_from_the_call_and_not_from_its_first_poll() {
     let (listener, gateway) = listening();
     let call = gateway.call(call(gateway.binding()));
     sleep(TIMEOUT);
-    assert_eq!(call.await, Outcome::NotSent);
+    assert_eq!(call.await, ProviderOutcome::NotSent);
     drop(listener);
 }
 
@@ -118,6 +118,6 @@ async fn a_request_that_left_before_the_sleep_is_unknown() {
         }
     }
     sleep(TIMEOUT);
-    assert_eq!(call.await, Outcome::Unknown(Cause::Timeout));
+    assert_eq!(call.await, ProviderOutcome::Unknown(Cause::Timeout));
     drop(provider.join().unwrap());
 }

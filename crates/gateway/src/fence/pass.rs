@@ -3,7 +3,7 @@
 //! Only one answer stops a caller: another holder has the name. Every failure lets it through and is counted, at most
 //! once for each pass.
 
-use super::{Failure, Fence, Token};
+use super::{Fence, FenceFailure, Token};
 use counterfoil_core::types::time::Span;
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct Fences(Option<Arc<Policy>>);
 struct Policy {
     fence: Arc<dyn Fence>,
     ttl: Span,
-    bypassed: Box<dyn Fn(&Failure) + Send + Sync>,
+    bypassed: Box<dyn Fn(&FenceFailure) + Send + Sync>,
 }
 
 /// Another process, or another request of this one, is at work on the payment.
@@ -59,7 +59,7 @@ impl Fences {
     pub fn new(
         fence: Arc<dyn Fence>,
         ttl: Span,
-        bypassed: impl Fn(&Failure) + Send + Sync + 'static,
+        bypassed: impl Fn(&FenceFailure) + Send + Sync + 'static,
     ) -> Fences {
         Fences(Some(Arc::new(Policy { fence, ttl, bypassed: Box::new(bypassed) })))
     }
@@ -132,15 +132,15 @@ impl Entered {
         }
     }
 
-    fn bypass(&mut self, failure: &Failure) {
+    fn bypass(&mut self, failure: &FenceFailure) {
         self.hold = match failure {
-            Failure::Unheard(_) => Hold::Perhaps,
-            Failure::Resting | Failure::Unreachable(_) | Failure::Refused(_) => Hold::Not,
+            FenceFailure::Unheard(_) => Hold::Perhaps,
+            FenceFailure::Resting | FenceFailure::Unreachable(_) | FenceFailure::Refused(_) => Hold::Not,
         };
         self.count(failure);
     }
 
-    fn count(&mut self, failure: &Failure) {
+    fn count(&mut self, failure: &FenceFailure) {
         if !self.is_counted {
             self.is_counted = true;
             (self.policy.bypassed)(failure);
@@ -162,7 +162,7 @@ impl fmt::Debug for Pass {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Asked;
+    use super::super::FenceFuture;
     use super::*;
     use std::collections::VecDeque;
     use std::future::ready;
@@ -175,29 +175,29 @@ mod tests {
     /// Answers as it was told to, and remembers what it was asked.
     #[derive(Default)]
     struct Scripted {
-        answers: Mutex<VecDeque<Result<bool, Failure>>>,
+        answers: Mutex<VecDeque<Result<bool, FenceFailure>>>,
         asked: Mutex<Vec<&'static str>>,
     }
 
     impl Scripted {
-        fn answer(&self, what: &'static str) -> Asked<'_> {
+        fn answer(&self, what: &'static str) -> FenceFuture<'_> {
             self.asked.lock().unwrap().push(what);
             Box::pin(ready(self.answers.lock().unwrap().pop_front().expect("an answer is left")))
         }
     }
 
     impl Fence for Scripted {
-        fn take<'a>(&'a self, name: &'a str, token: Token, ttl: Span) -> Asked<'a> {
+        fn take<'a>(&'a self, name: &'a str, token: Token, ttl: Span) -> FenceFuture<'a> {
             assert_eq!((name, token, ttl), ("ch_1", TOKEN, TTL));
             self.answer("take")
         }
 
-        fn renew<'a>(&'a self, name: &'a str, token: Token, ttl: Span) -> Asked<'a> {
+        fn renew<'a>(&'a self, name: &'a str, token: Token, ttl: Span) -> FenceFuture<'a> {
             assert_eq!((name, token, ttl), ("ch_1", TOKEN, TTL));
             self.answer("renew")
         }
 
-        fn release<'a>(&'a self, name: &'a str, token: Token) -> Asked<'a> {
+        fn release<'a>(&'a self, name: &'a str, token: Token) -> FenceFuture<'a> {
             assert_eq!((name, token), ("ch_1", TOKEN));
             self.answer("release")
         }
@@ -209,12 +209,12 @@ mod tests {
         fences: Fences,
     }
 
-    fn scene(answers: impl IntoIterator<Item = Result<bool, Failure>>) -> Scene {
+    fn scene(answers: impl IntoIterator<Item = Result<bool, FenceFailure>>) -> Scene {
         let fence = Arc::new(Scripted::default());
         fence.answers.lock().unwrap().extend(answers);
         let bypasses = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&bypasses);
-        let count = move |_: &Failure| {
+        let count = move |_: &FenceFailure| {
             counter.fetch_add(1, Ordering::SeqCst);
         };
         Scene { fences: Fences::new(Arc::clone(&fence) as Arc<dyn Fence>, TTL, count), fence, bypasses }
@@ -228,8 +228,8 @@ mod tests {
         }
     }
 
-    fn unheard() -> Failure {
-        Failure::Unheard("250 ms".to_owned())
+    fn unheard() -> FenceFailure {
+        FenceFailure::Unheard("250 ms".to_owned())
     }
 
     #[tokio::test]
@@ -241,8 +241,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_fence_that_cannot_be_asked_stops_nobody_and_is_counted() {
-        let refused = Failure::Refused("READONLY".to_owned());
-        for failure in [Failure::Resting, Failure::Unreachable("refused".to_owned()), refused] {
+        let refused = FenceFailure::Refused("READONLY".to_owned());
+        for failure in [FenceFailure::Resting, FenceFailure::Unreachable("refused".to_owned()), refused] {
             let scene = scene([Err(failure)]);
             let mut pass = scene.fences.enter("ch_1", TOKEN).await.unwrap();
             assert_eq!(pass.renewal(), None);
@@ -261,7 +261,7 @@ mod tests {
 
     #[tokio::test]
     async fn failures_of_renewal_are_counted_once_and_end_nothing() {
-        let scene = scene([Ok(true), Err(unheard()), Err(Failure::Resting), Ok(true), Ok(true)]);
+        let scene = scene([Ok(true), Err(unheard()), Err(FenceFailure::Resting), Ok(true), Ok(true)]);
         let mut pass = scene.fences.enter("ch_1", TOKEN).await.unwrap();
         for _ in 0..3 {
             assert!(pass.renew().await);

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use counterfoil_core::types::time::Span;
-use counterfoil_gateway::fence::{Failure, Fence, Fences, Token};
+use counterfoil_gateway::fence::{Fence, FenceFailure, Fences, Token};
 use counterfoil_redis::Redis;
 use std::future::Future;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) fn client(url: &str, timeout: Duration) -> Arc<Redis> {
 pub(crate) fn fences(redis: &Arc<Redis>, ttl: Span) -> (Fences, Arc<AtomicUsize>) {
     let bypasses = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&bypasses);
-    let count = move |_: &Failure| {
+    let count = move |_: &FenceFailure| {
         counter.fetch_add(1, Ordering::SeqCst);
     };
     (Fences::new(Arc::clone(redis) as Arc<dyn Fence>, ttl, count), bypasses)

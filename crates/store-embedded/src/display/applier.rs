@@ -227,7 +227,7 @@ mod tests {
     use counterfoil_core::types::id::SetId;
     use counterfoil_core::types::time::Time;
     use counterfoil_store::conformance::fixtures::claim;
-    use counterfoil_store::{Position, Receipt};
+    use counterfoil_store::{CommitReceipt, Position};
 
     fn connection(dir: &std::path::Path) -> Connection {
         Connection::open(dir.join("counterfoil.db")).unwrap()
@@ -243,8 +243,11 @@ mod tests {
     }
 
     fn group() -> Group {
-        let commit =
-            Write::Commit(Receipt { position: Position(1), at: Time::EPOCH }, SetId::from_i64(1), Vec::new());
+        let commit = Write::Commit(
+            CommitReceipt { position: Position(1), at: Time::EPOCH },
+            SetId::from_i64(1),
+            Vec::new(),
+        );
         Group { writes: vec![commit], last: 1, bytes: 0, fills_a_segment: false }
     }
 
@@ -285,7 +288,7 @@ mod tests {
         let by_hand = "INSERT INTO claims (subject, id, tenant, fingerprint, request, created_at, fence, revision, \
             attempts, state, volume) VALUES (2, ?1, 1, x'', x'', 0, 1, 1, 1, 'in_flight', 0)";
         connection(dir.path()).execute(by_hand, [claim.id.digest().as_bytes()]).unwrap();
-        let receipt = Receipt { position: Position(1), at: Time::EPOCH };
+        let receipt = CommitReceipt { position: Position(1), at: Time::EPOCH };
         let origin = Origin { receipt, volume: Volume::FIRST.next() };
         let writes = vec![Write::Insert(Arc::new(claim.into()), origin)];
         applier.hide(vec![Group { writes, ..group() }], Duration::ZERO);
@@ -315,7 +318,7 @@ mod tests {
     fn nothing_is_closed_because_of_a_volume_that_the_writer_does_not_know() {
         let dir = tempfile::tempdir().unwrap();
         let (mut applier, progress) = applier(dir.path());
-        let receipt = Receipt { position: Position(1), at: Time::EPOCH };
+        let receipt = CommitReceipt { position: Position(1), at: Time::EPOCH };
         let adding = |number, volume| {
             let writes = vec![Write::Insert(Arc::new(claim(number).into()), Origin { receipt, volume })];
             Group { writes, ..group() }

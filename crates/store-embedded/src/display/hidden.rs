@@ -162,10 +162,10 @@ mod tests {
     use counterfoil_core::types::id::SetId;
     use counterfoil_core::types::time::Time;
     use counterfoil_store::conformance::fixtures::ledger::account;
-    use counterfoil_store::{Position, Receipt};
+    use counterfoil_store::{CommitReceipt, Position};
 
     const BEGUN: Duration = Duration::from_secs(7);
-    const RECEIPT: Receipt = Receipt { position: Position(1), at: Time::EPOCH };
+    const RECEIPT: CommitReceipt = CommitReceipt { position: Position(1), at: Time::EPOCH };
     const ORIGIN: Origin = Origin { receipt: RECEIPT, volume: Volume::FIRST };
 
     fn group(writes: Vec<Write>, bytes: usize) -> Group {

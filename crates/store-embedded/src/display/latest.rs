@@ -97,7 +97,7 @@ mod tests {
     use crate::tables::volumes::Volume;
     use counterfoil_core::types::time::Time;
     use counterfoil_store::conformance::fixtures::ledger::account;
-    use counterfoil_store::{Position, Receipt};
+    use counterfoil_store::{CommitReceipt, Position};
 
     fn opened(id: i64, shards: u16) -> Arc<Row> {
         let mut account = account(id);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     fn insert(id: i64) -> Write {
-        let receipt = Receipt { position: Position(1), at: Time::EPOCH };
+        let receipt = CommitReceipt { position: Position(1), at: Time::EPOCH };
         Write::Insert(opened(id, 1), Origin { receipt, volume: Volume::FIRST })
     }
 

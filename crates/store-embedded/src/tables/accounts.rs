@@ -1,7 +1,7 @@
 //! Accounts, by their sequential id, with an index by tenant for lists.
 
 use super::{Pen, cell};
-use counterfoil_core::ledger::account::{Account, Code, Guard, Side};
+use counterfoil_core::ledger::account::{Account, AccountCode, Guard, Side};
 use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_store::codec::metadata;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
@@ -78,7 +78,7 @@ fn read(row: &Row<'_>) -> Result<Account> {
     Ok(Account {
         id: cell::account(row, 0)?,
         tenant: cell::tenant(row, 1)?,
-        code: cell::word(row, 2, |code| Code::parse(code).ok())?,
+        code: cell::word(row, 2, |code| AccountCode::parse(code).ok())?,
         asset: cell::asset(row, 3)?,
         normal: cell::word(row, 4, Side::parse)?,
         guard: Guard { floor: row.get(5)?, cap: row.get(6)? },

@@ -1,7 +1,7 @@
 //! Tenants' own assets, by tenant and code.
 
 use super::{Pen, cell};
-use counterfoil_core::ledger::asset::Definition;
+use counterfoil_core::ledger::asset::AssetDefinition;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::TenantId;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
@@ -12,15 +12,15 @@ const OF_TENANT: &str =
 const INSERT: &str =
     "INSERT OR FAIL INTO assets (tenant, code, exponent, created_at) VALUES (?1, ?2, ?3, ?4)";
 
-pub(super) fn load(db: &Connection, tenant: TenantId, asset: Asset) -> Result<Option<Definition>> {
+pub(super) fn load(db: &Connection, tenant: TenantId, asset: Asset) -> Result<Option<AssetDefinition>> {
     db.prepare_cached(BY_KEY)?.query_row(params![tenant.to_i64(), asset.code()], read).optional()
 }
 
-pub(super) fn of_tenant(db: &Connection, tenant: TenantId) -> Result<Vec<Definition>> {
+pub(super) fn of_tenant(db: &Connection, tenant: TenantId) -> Result<Vec<AssetDefinition>> {
     db.prepare_cached(OF_TENANT)?.query_map([tenant.to_i64()], read)?.collect()
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, definition: &Definition) -> Result<()> {
+pub(super) fn insert(pen: &mut Pen<'_>, definition: &AssetDefinition) -> Result<()> {
     pen.write(
         INSERT,
         params![
@@ -32,8 +32,8 @@ pub(super) fn insert(pen: &mut Pen<'_>, definition: &Definition) -> Result<()> {
     )
 }
 
-fn read(row: &Row<'_>) -> Result<Definition> {
-    Ok(Definition {
+fn read(row: &Row<'_>) -> Result<AssetDefinition> {
+    Ok(AssetDefinition {
         tenant: cell::tenant(row, 0)?,
         asset: cell::asset(row, 1)?,
         exponent: row.get(2)?,

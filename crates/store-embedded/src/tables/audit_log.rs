@@ -1,7 +1,7 @@
 //! Audit records, clustered by what they are about: a timeline is one range, and nothing here is ever written twice.
 
 use super::{Pen, cell};
-use counterfoil_core::audit::{Kind, Record};
+use counterfoil_core::audit::{AuditKind, AuditRecord};
 use counterfoil_core::types::id::SubjectId;
 use counterfoil_core::types::ulid::Ulid;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
@@ -19,7 +19,7 @@ const TIMELINE: &str =
 const INSERT: &str =
     concat!("INSERT OR FAIL INTO audit_log (", columns!(), ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)");
 
-pub(super) fn load(db: &Connection, subject: SubjectId, id: Ulid) -> Result<Option<Record>> {
+pub(super) fn load(db: &Connection, subject: SubjectId, id: Ulid) -> Result<Option<AuditRecord>> {
     db.prepare_cached(BY_KEY)?.query_row(params![subject.to_i64(), id.to_bytes()], read).optional()
 }
 
@@ -28,13 +28,13 @@ pub(super) fn timeline(
     subject: SubjectId,
     after: Option<Ulid>,
     limit: i64,
-) -> Result<Vec<Record>> {
+) -> Result<Vec<AuditRecord>> {
     let after = after.map(Ulid::to_bytes);
     let after = after.as_ref().map_or(&[][..], <[u8; 16]>::as_slice);
     db.prepare_cached(TIMELINE)?.query_map(params![subject.to_i64(), after, limit], read)?.collect()
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, record: &Record) -> Result<()> {
+pub(super) fn insert(pen: &mut Pen<'_>, record: &AuditRecord) -> Result<()> {
     pen.write(
         INSERT,
         params![
@@ -49,14 +49,14 @@ pub(super) fn insert(pen: &mut Pen<'_>, record: &Record) -> Result<()> {
     )
 }
 
-fn read(row: &Row<'_>) -> Result<Record> {
-    Ok(Record {
+fn read(row: &Row<'_>) -> Result<AuditRecord> {
+    Ok(AuditRecord {
         subject: cell::subject(row, 0)?,
         id: cell::ulid(row, 1)?,
         tenant: cell::tenant(row, 2)?,
         at: cell::time(row, 3)?,
         fence: row.get(4)?,
-        kind: cell::word(row, 5, Kind::parse)?,
+        kind: cell::word(row, 5, AuditKind::parse)?,
         detail: row.get(6)?,
     })
 }

@@ -2,7 +2,9 @@
 
 use super::{Pen, cell};
 use counterfoil_core::outbox::ProviderBinding;
-use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status, Sums, Wallet};
+use counterfoil_core::payments::charge::{
+    Charge, ChargeOrder, ChargeStatus, ChargeSums, FailureCode, PaymentFailure, Wallet,
+};
 use counterfoil_core::types::id::{AccountId, ChargeId, OperationId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
@@ -117,7 +119,7 @@ fn read(row: &Row<'_>) -> Result<Charge> {
     Ok(Charge {
         id: cell::charge(row, 0)?,
         tenant: cell::tenant(row, 1)?,
-        order: Arc::new(Order {
+        order: Arc::new(ChargeOrder {
             amount: Money::new(row.get(2)?, asset).map_err(|_| cell::damaged(2, Type::Integer))?,
             payment_method: Masked::new(row.get(4)?),
             capture: row.get(5)?,
@@ -126,14 +128,14 @@ fn read(row: &Row<'_>) -> Result<Charge> {
             description: row.get::<_, Option<String>>(7)?.map(Masked::new),
             metadata: cell::word(row, 8, metadata::decode)?,
         }),
-        status: cell::word(row, 9, Status::parse)?,
-        sums: Sums { captured: row.get(16)?, refunded: row.get(17)?, refunding: row.get(18)? },
+        status: cell::word(row, 9, ChargeStatus::parse)?,
+        sums: ChargeSums { captured: row.get(16)?, refunded: row.get(17)?, refunding: row.get(18)? },
         working: row.get::<_, Option<i64>>(19)?.map(OperationId::from_i64),
         provider: ProviderBinding { profile: row.get(10)?, endpoint: row.get(20)? },
         provider_reference: row.get(11)?,
         failure: match failure {
             None => None,
-            Some(code) => Some(Failure { code, decline_code: row.get(13)? }),
+            Some(code) => Some(PaymentFailure { code, decline_code: row.get(13)? }),
         },
         created_at: cell::time(row, 14)?,
         revision: row.get(15)?,

@@ -4,9 +4,9 @@
 
 use super::volumes::Volume;
 use super::{Pen, cell};
-use counterfoil_core::idempotency::claim::{Claim, ClaimId, Hold, Lease, Resource, Settled, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, ClaimState, Custody, Lease, Resource, Settled};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
-use counterfoil_core::idempotency::reply::{Media, Reply};
+use counterfoil_core::idempotency::reply::{Reply, ReplyMedia};
 use counterfoil_core::idempotency::window::Windows;
 use counterfoil_core::types::id::{Holder, SubjectId};
 use counterfoil_core::types::time::Time;
@@ -159,18 +159,19 @@ struct Cells<'a> {
 }
 
 impl Cells<'_> {
-    fn of(state: &State) -> Cells<'_> {
+    fn of(state: &ClaimState) -> Cells<'_> {
         match state {
-            State::InFlight(lease) | State::Uncertain(Hold::Held(lease)) => Cells {
+            ClaimState::InFlight(lease) | ClaimState::Uncertain(Custody::Held(lease)) => Cells {
                 holder: Some(lease.holder.to_i64()),
                 lease_until: Some(lease.until.ms()),
                 lease_ceiling: Some(lease.ceiling.ms()),
                 ..Cells::default()
             },
-            State::FailedRetry { not_before } | State::Uncertain(Hold::Waiting { not_before }) => {
+            ClaimState::FailedRetry { not_before }
+            | ClaimState::Uncertain(Custody::Waiting { not_before }) => {
                 Cells { not_before: Some(not_before.ms()), ..Cells::default() }
             }
-            State::Completed(settled) | State::FailedTerminal(settled) => Cells {
+            ClaimState::Completed(settled) | ClaimState::FailedTerminal(settled) => Cells {
                 replay_until: Some(settled.windows.replay_until.ms()),
                 tombstone_until: Some(settled.windows.tombstone_until.ms()),
                 status: Some(settled.reply.status),
@@ -179,7 +180,7 @@ impl Cells<'_> {
                 body: Some(&settled.reply.body),
                 ..Cells::default()
             },
-            State::Expired { tombstone_until } => {
+            ClaimState::Expired { tombstone_until } => {
                 Cells { tombstone_until: Some(tombstone_until.ms()), ..Cells::default() }
             }
         }
@@ -202,18 +203,18 @@ pub(super) fn read(row: &Row<'_>) -> Result<Claim> {
     })
 }
 
-fn read_state(row: &Row<'_>) -> Result<State> {
+fn read_state(row: &Row<'_>) -> Result<ClaimState> {
     let name = row.get_ref(9)?.as_str().unwrap_or_default();
     Ok(match name {
-        "in_flight" => State::InFlight(read_lease(row)?),
-        "failed_retry" => State::FailedRetry { not_before: cell::time(row, 13)? },
+        "in_flight" => ClaimState::InFlight(read_lease(row)?),
+        "failed_retry" => ClaimState::FailedRetry { not_before: cell::time(row, 13)? },
         "uncertain" if row.get_ref(10)?.data_type() == Type::Null => {
-            State::Uncertain(Hold::Waiting { not_before: cell::time(row, 13)? })
+            ClaimState::Uncertain(Custody::Waiting { not_before: cell::time(row, 13)? })
         }
-        "uncertain" => State::Uncertain(Hold::Held(read_lease(row)?)),
-        "completed" => State::Completed(read_settled(row)?),
-        "failed_terminal" => State::FailedTerminal(read_settled(row)?),
-        "expired" => State::Expired { tombstone_until: cell::time(row, 15)? },
+        "uncertain" => ClaimState::Uncertain(Custody::Held(read_lease(row)?)),
+        "completed" => ClaimState::Completed(read_settled(row)?),
+        "failed_terminal" => ClaimState::FailedTerminal(read_settled(row)?),
+        "expired" => ClaimState::Expired { tombstone_until: cell::time(row, 15)? },
         _ => return Err(cell::damaged(9, Type::Text)),
     })
 }
@@ -230,7 +231,7 @@ fn read_settled(row: &Row<'_>) -> Result<Settled> {
     Ok(Settled {
         reply: Reply {
             status: row.get(16)?,
-            media: cell::word(row, 17, Media::parse)?,
+            media: cell::word(row, 17, ReplyMedia::parse)?,
             location: row.get(18)?,
             body: row.get::<_, Vec<u8>>(19)?.into(),
         },

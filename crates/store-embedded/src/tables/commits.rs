@@ -3,7 +3,7 @@
 use super::{Pen, cell, owners, place};
 use counterfoil_core::types::id::SetId;
 use counterfoil_store::codec::touched;
-use counterfoil_store::{Committed, Position, Receipt, adopted};
+use counterfoil_store::{CommitReceipt, Committed, Position, adopted};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
@@ -15,12 +15,12 @@ const COUNT_FROM: &str = "SELECT count(*) FROM commits WHERE position >= ?1";
 const INSERT: &str = "INSERT OR FAIL INTO commits (position, set_id, at, touched) VALUES (?1, ?2, ?3, ?4)";
 
 /// The last commit.
-pub(crate) fn last(db: &Connection) -> Result<Option<Receipt>> {
+pub(crate) fn last(db: &Connection) -> Result<Option<CommitReceipt>> {
     db.prepare_cached(LAST)?.query_row([], receipt).optional()
 }
 
 /// The commit of one set.
-pub(crate) fn of_set(db: &Connection, set: SetId) -> Result<Option<Receipt>> {
+pub(crate) fn of_set(db: &Connection, set: SetId) -> Result<Option<CommitReceipt>> {
     db.prepare_cached(BY_SET)?.query_row([set.to_i64()], receipt).optional()
 }
 
@@ -44,10 +44,10 @@ pub(super) fn count_from(db: &Connection, position: Position) -> Result<usize> {
     db.prepare_cached(COUNT_FROM)?.query_row([place(position)], |row| row.get(0))
 }
 
-pub(crate) fn insert(pen: &mut Pen<'_>, receipt: Receipt, set: SetId, touched: &[u8]) -> Result<()> {
+pub(crate) fn insert(pen: &mut Pen<'_>, receipt: CommitReceipt, set: SetId, touched: &[u8]) -> Result<()> {
     pen.write(INSERT, params![receipt.position.0, set.to_i64(), receipt.at.ms(), touched,])
 }
 
-fn receipt(row: &Row<'_>) -> Result<Receipt> {
-    Ok(Receipt { position: cell::position(row, 0)?, at: cell::time(row, 1)? })
+fn receipt(row: &Row<'_>) -> Result<CommitReceipt> {
+    Ok(CommitReceipt { position: cell::position(row, 0)?, at: cell::time(row, 1)? })
 }

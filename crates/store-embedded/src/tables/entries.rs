@@ -2,10 +2,10 @@
 
 use super::{cell, place};
 use counterfoil_core::ledger::account::Side;
-use counterfoil_core::ledger::totals::Entry;
+use counterfoil_core::ledger::totals::AccountEntry;
 use counterfoil_core::ledger::transaction::Layer;
 use counterfoil_core::types::id::{AccountId, TransactionId};
-use counterfoil_store::{EntryPage, Folded, Position, Receipt, Upto};
+use counterfoil_store::{CommitReceipt, EntryPage, Folded, Position, Upto};
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row};
 
 macro_rules! of_account {
@@ -30,7 +30,12 @@ const FOLD: &str = "SELECT position, at, side, layer, amount FROM journal_entrie
     WHERE account = ?1 AND position > ?2 AND position <= ?3 ORDER BY position";
 
 /// A page of an account's entries.
-pub(crate) fn page(db: &Connection, account: AccountId, page: EntryPage, limit: i64) -> Result<Vec<Entry>> {
+pub(crate) fn page(
+    db: &Connection,
+    account: AccountId,
+    page: EntryPage,
+    limit: i64,
+) -> Result<Vec<AccountEntry>> {
     let id = account.to_i64();
     match page {
         EntryPage::After(position) => list(db, AFTER, [id, limit, place(position)]),
@@ -48,7 +53,7 @@ fn mark(db: &Connection, account: AccountId, transaction: TransactionId, leg: u1
     db.prepare_cached(MARK)?.query_row(key, |row| row.get(0)).optional()
 }
 
-fn list(db: &Connection, sql: &str, params: impl Params) -> Result<Vec<Entry>> {
+fn list(db: &Connection, sql: &str, params: impl Params) -> Result<Vec<AccountEntry>> {
     db.prepare_cached(sql)?.query_map(params, read)?.collect()
 }
 
@@ -62,7 +67,7 @@ pub(crate) fn fold(db: &Connection, account: AccountId, after: Position, upto: U
     let mut statement = db.prepare_cached(FOLD)?;
     let mut rows = statement.query([account.to_i64(), place(after), last])?;
     while let Some(row) = rows.next()? {
-        let receipt = Receipt { position: cell::position(row, 0)?, at: cell::time(row, 1)? };
+        let receipt = CommitReceipt { position: cell::position(row, 0)?, at: cell::time(row, 1)? };
         if !upto.includes(receipt) {
             // Time grows with the position: nothing that follows is included either.
             break;
@@ -74,8 +79,8 @@ pub(crate) fn fold(db: &Connection, account: AccountId, after: Position, upto: U
     Ok(folded)
 }
 
-fn read(row: &Row<'_>) -> Result<Entry> {
-    Ok(Entry {
+fn read(row: &Row<'_>) -> Result<AccountEntry> {
+    Ok(AccountEntry {
         transaction: cell::transaction(row, 0)?,
         leg: row.get(1)?,
         position: cell::position(row, 2)?,

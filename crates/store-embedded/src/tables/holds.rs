@@ -1,7 +1,7 @@
 //! Held transfers, by their sequential id, with an index of the deadlines of those that are pending.
 
 use super::{Pen, cell};
-use counterfoil_core::ledger::hold::{Hold, State};
+use counterfoil_core::ledger::hold::{Hold, HoldState};
 use counterfoil_core::types::id::{HoldId, TransactionId};
 use counterfoil_core::types::time::Time;
 use counterfoil_store::codec::metadata;
@@ -72,11 +72,11 @@ pub(super) fn replace(pen: &mut Pen<'_>, hold: &Hold) -> Result<()> {
 }
 
 /// The columns that only some states have.
-fn cells(state: State) -> (Option<i64>, Option<i64>) {
+fn cells(state: HoldState) -> (Option<i64>, Option<i64>) {
     match state {
-        State::Pending => (None, None),
-        State::Posted { amount, by } => (Some(amount), Some(by.to_i64())),
-        State::Voided { by } | State::Lapsed { by } => (None, Some(by.to_i64())),
+        HoldState::Pending => (None, None),
+        HoldState::Posted { amount, by } => (Some(amount), Some(by.to_i64())),
+        HoldState::Voided { by } | HoldState::Lapsed { by } => (None, Some(by.to_i64())),
     }
 }
 
@@ -96,13 +96,13 @@ fn read(row: &Row<'_>) -> Result<Hold> {
     })
 }
 
-fn read_state(row: &Row<'_>) -> Result<State> {
+fn read_state(row: &Row<'_>) -> Result<HoldState> {
     let by = || -> Result<TransactionId> { cell::transaction(row, 9) };
     Ok(match row.get_ref(7)?.as_str().unwrap_or_default() {
-        "pending" => State::Pending,
-        "posted" => State::Posted { amount: row.get(8)?, by: by()? },
-        "voided" => State::Voided { by: by()? },
-        "lapsed" => State::Lapsed { by: by()? },
+        "pending" => HoldState::Pending,
+        "posted" => HoldState::Posted { amount: row.get(8)?, by: by()? },
+        "voided" => HoldState::Voided { by: by()? },
+        "lapsed" => HoldState::Lapsed { by: by()? },
         _ => return Err(cell::damaged(7, Type::Text)),
     })
 }

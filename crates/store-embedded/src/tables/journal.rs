@@ -3,10 +3,10 @@
 
 use super::{Pen, cell};
 use counterfoil_core::ledger::account::Side;
-use counterfoil_core::ledger::transaction::{Kind, Layer, Leg, Legs, Transaction};
+use counterfoil_core::ledger::transaction::{Layer, Leg, Legs, Transaction, TransactionKind};
 use counterfoil_core::types::id::{AccountId, TenantId, TransactionId};
 use counterfoil_store::codec::metadata;
-use counterfoil_store::{Position, Receipt};
+use counterfoil_store::{CommitReceipt, Position};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
 
@@ -71,13 +71,13 @@ pub(super) fn legs_of(db: &Connection, transactions: &[TransactionId]) -> Result
     db.prepare_cached(LEGS_OF)?.query_row([format!("[{}]", ids.join(","))], |row| row.get(0))
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, transaction: &Transaction, receipt: Receipt) -> Result<()> {
+pub(super) fn insert(pen: &mut Pen<'_>, transaction: &Transaction, receipt: CommitReceipt) -> Result<()> {
     entries(transaction, receipt).try_for_each(|entry| entry.insert(pen))?;
     close(pen, transaction, receipt)
 }
 
 /// The legs of a transaction as they are entered.
-pub(super) fn entries(transaction: &Transaction, receipt: Receipt) -> impl Iterator<Item = Entry<'_>> {
+pub(super) fn entries(transaction: &Transaction, receipt: CommitReceipt) -> impl Iterator<Item = Entry<'_>> {
     let legs = (0_u16..).zip(transaction.legs.as_slice());
     legs.map(move |(number, leg)| Entry { transaction: transaction.id, number, leg, receipt })
 }
@@ -87,7 +87,7 @@ pub(super) struct Entry<'a> {
     transaction: TransactionId,
     number: u16,
     leg: &'a Leg,
-    receipt: Receipt,
+    receipt: CommitReceipt,
 }
 
 impl Entry<'_> {
@@ -115,7 +115,7 @@ impl Entry<'_> {
 }
 
 /// Writes the transaction over its entries.
-pub(super) fn close(pen: &mut Pen<'_>, transaction: &Transaction, receipt: Receipt) -> Result<()> {
+pub(super) fn close(pen: &mut Pen<'_>, transaction: &Transaction, receipt: CommitReceipt) -> Result<()> {
     pen.write(
         INSERT,
         params![
@@ -142,7 +142,7 @@ fn read(db: &Connection, row: &Row<'_>) -> Result<Transaction> {
         id: cell::transaction(row, 0)?,
         tenant: cell::tenant(row, 1)?,
         at: cell::time(row, 2)?,
-        kind: cell::word(row, 3, |name| Kind::parse(name, about))?,
+        kind: cell::word(row, 3, |name| TransactionKind::parse(name, about))?,
         metadata: cell::word(row, 5, metadata::decode)?,
         legs: Legs::balanced(legs).map_err(|_| cell::damaged(6, Type::Integer))?,
     })

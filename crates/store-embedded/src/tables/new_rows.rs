@@ -69,13 +69,13 @@ mod tests {
     use crate::tables::{Origin, apply_all};
     use counterfoil_core::types::id::SetId;
     use counterfoil_core::types::time::Time;
-    use counterfoil_store::Receipt;
+    use counterfoil_store::CommitReceipt;
     use counterfoil_store::conformance::fixtures::claim;
     use counterfoil_store::conformance::fixtures::ledger::transfer;
     use std::sync::Arc;
 
     fn inserted(row: impl Into<Row>, volume: Volume) -> Write {
-        let receipt = Receipt { position: Position(1), at: Time::EPOCH };
+        let receipt = CommitReceipt { position: Position(1), at: Time::EPOCH };
         Write::Insert(Arc::new(row.into()), Origin { receipt, volume })
     }
 
@@ -85,7 +85,7 @@ mod tests {
 
     fn commit(position: u64) -> Write {
         let set = SetId::from_i64(i64::try_from(position).unwrap());
-        Write::Commit(Receipt { position: Position(position), at: Time::EPOCH }, set, Vec::new())
+        Write::Commit(CommitReceipt { position: Position(position), at: Time::EPOCH }, set, Vec::new())
     }
 
     /// Shows these as the display does.

@@ -1,8 +1,8 @@
 //! Captures, voids and refunds, by their sequential id, with an index by charge and one of refunds by tenant.
 
 use super::{Pen, cell};
-use counterfoil_core::payments::charge::{Failure, FailureCode};
-use counterfoil_core::payments::operation::{Kind, Operation, Status};
+use counterfoil_core::payments::charge::{FailureCode, PaymentFailure};
+use counterfoil_core::payments::operation::{Operation, OperationKind, OperationStatus};
 use counterfoil_core::types::id::{ChargeId, OperationId, TenantId};
 use counterfoil_core::types::money::Money;
 use rusqlite::types::Type;
@@ -113,13 +113,13 @@ fn read(row: &Row<'_>) -> Result<Operation> {
         id: cell::operation(row, 0)?,
         tenant: cell::tenant(row, 1)?,
         charge: cell::charge(row, 2)?,
-        kind: cell::word(row, 3, Kind::parse)?,
+        kind: cell::word(row, 3, OperationKind::parse)?,
         amount: Money::new(row.get(4)?, asset).map_err(|_| cell::damaged(4, Type::Integer))?,
-        status: cell::word(row, 6, Status::parse)?,
+        status: cell::word(row, 6, OperationStatus::parse)?,
         provider_reference: row.get(7)?,
         failure: match failure {
             None => None,
-            Some(code) => Some(Failure { code, decline_code: row.get(9)? }),
+            Some(code) => Some(PaymentFailure { code, decline_code: row.get(9)? }),
         },
         created_at: cell::time(row, 10)?,
         revision: row.get(11)?,

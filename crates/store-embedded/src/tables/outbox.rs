@@ -2,8 +2,8 @@
 
 use super::{Pen, cell};
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, ProviderBinding, Saga};
-use counterfoil_core::saga::progress::{Progress, Way};
+use counterfoil_core::outbox::{Flow, History, Outbox, ParkReason, Payment, ProviderBinding, Saga};
+use counterfoil_core::saga::progress::{Direction, SagaProgress};
 use counterfoil_core::types::id::{ChargeId, HoldId, PayoutId, SubjectId, TenantId};
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::Tally;
@@ -135,7 +135,7 @@ pub(super) fn insert(pen: &mut Pen<'_>, outbox: &Outbox) -> Result<()> {
             history.server_errors,
             history.first_sent_at.ms(),
             history.last_sent_at.ms(),
-            outbox.parked.map(Park::name),
+            outbox.parked.map(ParkReason::name),
             outbox.revision,
         ],
     )
@@ -160,7 +160,7 @@ pub(super) fn replace(pen: &mut Pen<'_>, outbox: &Outbox) -> Result<()> {
             history.server_errors,
             history.first_sent_at.ms(),
             history.last_sent_at.ms(),
-            outbox.parked.map(Park::name),
+            outbox.parked.map(ParkReason::name),
             outbox.revision,
         ],
     )
@@ -177,7 +177,7 @@ fn read(row: &Row<'_>) -> Result<Outbox> {
         saga: Saga {
             flow: cell::word(row, 3, Flow::parse)?,
             version: row.get(4)?,
-            progress: Progress { step: row.get(7)?, way: cell::word(row, 8, Way::parse)? },
+            progress: SagaProgress { step: row.get(7)?, way: cell::word(row, 8, Direction::parse)? },
         },
         hold: row.get::<_, Option<i64>>(9)?.map(HoldId::from_i64),
         claim: ClaimId::from_digest(cell::digest(row, 10)?),
@@ -193,7 +193,7 @@ fn read(row: &Row<'_>) -> Result<Outbox> {
             first_sent_at: cell::time(row, 18)?,
             last_sent_at: cell::time(row, 19)?,
         },
-        parked: cell::optional_word(row, 20, Park::parse)?,
+        parked: cell::optional_word(row, 20, ParkReason::parse)?,
         revision: row.get(21)?,
     })
 }

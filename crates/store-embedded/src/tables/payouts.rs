@@ -2,8 +2,8 @@
 
 use super::{Pen, cell};
 use counterfoil_core::outbox::ProviderBinding;
-use counterfoil_core::payments::charge::{Failure, FailureCode};
-use counterfoil_core::payments::payout::{Order, Payout, Status};
+use counterfoil_core::payments::charge::{FailureCode, PaymentFailure};
+use counterfoil_core::payments::payout::{Payout, PayoutOrder, PayoutStatus};
 use counterfoil_core::types::id::{PayoutId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
@@ -103,19 +103,19 @@ fn read(row: &Row<'_>) -> Result<Payout> {
     Ok(Payout {
         id: row.get(0).map(PayoutId::from_i64)?,
         tenant: cell::tenant(row, 1)?,
-        order: Arc::new(Order {
+        order: Arc::new(PayoutOrder {
             amount: Money::new(row.get(2)?, asset).map_err(|_| cell::damaged(2, Type::Integer))?,
             account: cell::account(row, 4)?,
             destination: row.get::<_, Option<String>>(5)?.map(Masked::new),
             description: row.get::<_, Option<String>>(6)?.map(Masked::new),
             metadata: cell::word(row, 7, metadata::decode)?,
         }),
-        status: cell::word(row, 8, Status::parse)?,
+        status: cell::word(row, 8, PayoutStatus::parse)?,
         provider: ProviderBinding { profile: row.get(9)?, endpoint: row.get(10)? },
         provider_reference: row.get(11)?,
         failure: match failure {
             None => None,
-            Some(code) => Some(Failure { code, decline_code: row.get(13)? }),
+            Some(code) => Some(PaymentFailure { code, decline_code: row.get(13)? }),
         },
         created_at: cell::time(row, 14)?,
         revision: row.get(15)?,

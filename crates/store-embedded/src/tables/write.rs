@@ -4,7 +4,7 @@ use super::volumes::Volume;
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::types::id::{SetId, SubjectId};
 use counterfoil_store::judge::Image;
-use counterfoil_store::{Change, Receipt, Row};
+use counterfoil_store::{Change, CommitReceipt, Row};
 use std::sync::Arc;
 
 /// What becomes of one row.
@@ -19,14 +19,14 @@ pub(crate) enum Write {
     /// It goes, as it was.
     Remove(Arc<Row>),
     /// The commit itself, with the rows it touched.
-    Commit(Receipt, SetId, Vec<u8>),
+    Commit(CommitReceipt, SetId, Vec<u8>),
 }
 
 /// Where a row comes from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
     /// Of the commit that made it.
-    pub(crate) receipt: Receipt,
+    pub(crate) receipt: CommitReceipt,
     /// Into which its key goes, if it is a claim.
     pub(crate) volume: Volume,
 }

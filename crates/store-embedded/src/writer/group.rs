@@ -13,7 +13,7 @@ use crate::redo::{Failed, Redo, Script};
 use crate::tables::{self, Origin, Pen, Write, volumes};
 use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_store::judge::{Image, judge};
-use counterfoil_store::{Change, CommitError, Position, Receipt, Refusal, Row, RowKey};
+use counterfoil_store::{Change, CommitError, CommitReceipt, CommitRefusal, Position, Row, RowKey};
 use rusqlite::{Connection, Error, ErrorCode};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -81,14 +81,14 @@ enum NextStep {
 
 /// What is said of one set.
 enum Verdict {
-    Admitted(Receipt),
-    Refused(Box<Refusal>),
+    Admitted(CommitReceipt),
+    Refused(Box<CommitRefusal>),
     /// No caller makes such a set, and the judge does not see why it cannot be.
     Unfit(Taken),
 }
 
 impl Verdict {
-    fn receipt(&self) -> Option<Receipt> {
+    fn receipt(&self) -> Option<CommitReceipt> {
         match self {
             Verdict::Admitted(receipt) => Some(*receipt),
             Verdict::Refused(_) | Verdict::Unfit(_) => None,
@@ -256,7 +256,7 @@ impl Writer {
         let mut moved = Moved::new();
         let mut verdicts = Vec::with_capacity(group.len());
         for job in group {
-            let receipt = Receipt { position: Position(position.saturating_add(1)), at };
+            let receipt = CommitReceipt { position: Position(position.saturating_add(1)), at };
             let verdict = self.judge_one(job, receipt, writes, &mut moved)?;
             if verdict.receipt().is_some() {
                 position = receipt.position.0;
@@ -265,7 +265,7 @@ impl Writer {
         }
         for ((tenant, account, shard), is_new) in moved {
             if let Some(row) = self.image.shared(&RowKey::Balance(tenant, account, shard)) {
-                let receipt = Receipt { position: Position(position), at };
+                let receipt = CommitReceipt { position: Position(position), at };
                 let origin = Origin { receipt, volume: self.keys.volume() };
                 writes.push(if is_new { Write::Insert(row, origin) } else { Write::Replace(row) });
             }
@@ -276,7 +276,7 @@ impl Writer {
     fn judge_one(
         &mut self,
         job: &mut Job,
-        receipt: Receipt,
+        receipt: CommitReceipt,
         writes: &mut Vec<Write>,
         moved: &mut Moved,
     ) -> Result<Verdict, Error> {

@@ -4,7 +4,7 @@ use super::group::Writer;
 use crate::error::OpenError;
 use counterfoil_core::types::limits::{COMMIT_QUEUE_MAX, SETS_PER_GROUP_MAX};
 use counterfoil_store::codec::touched;
-use counterfoil_store::{Change, ChangeSet, CommitError, Receipt};
+use counterfoil_store::{Change, ChangeSet, CommitError, CommitReceipt};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use tokio::sync::oneshot;
@@ -18,7 +18,7 @@ const CHANGES_PER_GROUP_MAX: usize = 4_096;
 pub(crate) struct Job {
     pub(super) set: ChangeSet,
     pub(super) touched: Vec<u8>,
-    pub(super) answer: oneshot::Sender<Result<Receipt, CommitError>>,
+    pub(super) answer: oneshot::Sender<Result<CommitReceipt, CommitError>>,
 }
 
 /// The way to the writer.
@@ -37,7 +37,7 @@ impl Queue {
     }
 
     /// Hands a set over and waits for its answer. The set is committed or refused even if nobody waits any more.
-    pub(crate) async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
+    pub(crate) async fn commit(&self, set: ChangeSet) -> Result<CommitReceipt, CommitError> {
         let id = set.id();
         let (answer, answered) = oneshot::channel();
         let job = Job { touched: touched::encode(set.changes().iter().map(Change::key)), set, answer };

@@ -6,7 +6,7 @@ pub mod rows;
 
 use counterfoil_core::idempotency::claim::{Claim, ClaimId};
 use counterfoil_core::types::id::{ChargeId, SetId, TenantId};
-use counterfoil_store::{ChangeSet, CommitError, Receipt, Row, RowKey, Store};
+use counterfoil_store::{ChangeSet, CommitError, CommitReceipt, Row, RowKey, Store};
 use counterfoil_store_embedded::{EmbeddedStore, FaultHook, FaultPoint, Options};
 use std::future::{Future, poll_fn};
 use std::path::Path;
@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
-pub type Commit<'a> = Pin<Box<dyn Future<Output = Result<Receipt, CommitError>> + 'a>>;
+pub type Commit<'a> = Pin<Box<dyn Future<Output = Result<CommitReceipt, CommitError>> + 'a>>;
 
 pub fn open(dir: &Path) -> EmbeddedStore {
     EmbeddedStore::open(dir, Options::default()).unwrap()
@@ -55,7 +55,7 @@ pub async fn claim_of(store: &EmbeddedStore, id: ClaimId) -> Option<Claim> {
 }
 
 /// Hands the commits to the store, in order, without waiting for their answers.
-pub async fn enqueue(commits: &mut [Commit<'_>]) -> Vec<Poll<Result<Receipt, CommitError>>> {
+pub async fn enqueue(commits: &mut [Commit<'_>]) -> Vec<Poll<Result<CommitReceipt, CommitError>>> {
     let mut polled = Vec::new();
     for commit in commits {
         polled.push(poll_fn(|context| Poll::Ready(commit.as_mut().poll(context))).await);
@@ -86,7 +86,7 @@ pub fn gate() -> (Gate, FaultHook) {
 }
 
 /// Why a set was not taken.
-pub fn unavailable(result: Result<Receipt, CommitError>) -> String {
+pub fn unavailable(result: Result<CommitReceipt, CommitError>) -> String {
     match result {
         Err(CommitError::Unavailable(why)) => why,
         other => panic!("{other:?}"),

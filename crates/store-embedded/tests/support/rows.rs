@@ -1,13 +1,13 @@
 //! Rows for tests and measurements: a charge as the engine would write it, in two sets.
 
-use counterfoil_core::audit::{Kind, Record};
-use counterfoil_core::idempotency::claim::{Claim, ClaimId, Lease, Resource, Settled, State};
+use counterfoil_core::audit::{AuditKind, AuditRecord};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, ClaimState, Lease, Resource, Settled};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
-use counterfoil_core::idempotency::reply::{Media, Reply};
-use counterfoil_core::idempotency::window::{Policy, Reuse};
+use counterfoil_core::idempotency::reply::{Reply, ReplyMedia};
+use counterfoil_core::idempotency::window::{Reuse, WindowPolicy};
 use counterfoil_core::outbox::{Flow, History, Outbox, Payment, ProviderBinding, Saga};
-use counterfoil_core::payments::charge::{Charge, Order, Status, Sums};
-use counterfoil_core::saga::progress::Progress;
+use counterfoil_core::payments::charge::{Charge, ChargeOrder, ChargeStatus, ChargeSums};
+use counterfoil_core::saga::progress::SagaProgress;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::id::{AccountId, ChargeId, Holder, SetId, TenantId};
@@ -27,7 +27,7 @@ pub(crate) struct Work {
     pub(crate) claim: Claim,
     pub(crate) charge: Charge,
     pub(crate) outbox: Outbox,
-    pub(crate) audit: Record,
+    pub(crate) audit: AuditRecord,
 }
 
 /// A charge with id `number`, made at `now`.
@@ -52,12 +52,12 @@ pub(crate) fn work(number: i64, now: Time) -> Work {
             fence: 1,
             revision: 1,
             attempts: 1,
-            state: State::InFlight(Lease { holder, until, ceiling: now.plus(HOUR) }),
+            state: ClaimState::InFlight(Lease { holder, until, ceiling: now.plus(HOUR) }),
         },
         charge: Charge {
             id: charge,
             tenant,
-            order: Arc::new(Order {
+            order: Arc::new(ChargeOrder {
                 amount: Money::new(1_250, Asset::parse("usd").unwrap()).unwrap(),
                 payment_method: Masked::new("pm_card_visa".to_owned()),
                 capture: true,
@@ -66,8 +66,8 @@ pub(crate) fn work(number: i64, now: Time) -> Work {
                 description: Some(Masked::new("Order 1001".to_owned())),
                 metadata: BTreeMap::from([("order".to_owned(), Masked::new("1001".to_owned()))]),
             }),
-            status: Status::Processing,
-            sums: Sums::default(),
+            status: ChargeStatus::Processing,
+            sums: ChargeSums::default(),
             working: None,
             provider: provider.clone(),
             provider_reference: None,
@@ -78,7 +78,7 @@ pub(crate) fn work(number: i64, now: Time) -> Work {
         outbox: Outbox {
             id: charge.into(),
             payment: Payment::Charge(charge),
-            saga: Saga { flow: Flow::Charge, version: 1, progress: Progress::START },
+            saga: Saga { flow: Flow::Charge, version: 1, progress: SagaProgress::START },
             hold: None,
             claim: id,
             tenant,
@@ -89,13 +89,13 @@ pub(crate) fn work(number: i64, now: Time) -> Work {
             parked: None,
             revision: 1,
         },
-        audit: Record {
+        audit: AuditRecord {
             id: Ulid::new(now, chance),
             tenant,
             subject: charge.into(),
             at: now,
             fence: 1,
-            kind: Kind::Claimed,
+            kind: AuditKind::Claimed,
             detail: "request=req_01JD0000000000000000000000 reused=false".to_owned(),
         },
     }
@@ -113,14 +113,17 @@ impl Work {
 
     /// The claim with its answer.
     pub(crate) fn answered(&self, now: Time, body: bytes::Bytes) -> Claim {
-        let policy =
-            Policy { replay: Span::from_ms(24 * HOUR.ms()), tombstone: HOUR, reuse: Reuse::AfterTombstone };
+        let policy = WindowPolicy {
+            replay: Span::from_ms(24 * HOUR.ms()),
+            tombstone: HOUR,
+            reuse: Reuse::AfterTombstone,
+        };
         Claim {
             revision: self.claim.revision + 1,
-            state: State::Completed(Settled {
+            state: ClaimState::Completed(Settled {
                 reply: Reply {
                     status: 201,
-                    media: Media::Json,
+                    media: ReplyMedia::Json,
                     location: Some("/v1/charges/ch_0000000000000000000000".into()),
                     body,
                 },
@@ -133,13 +136,13 @@ impl Work {
     /// The second set: the answer, the charge's end, the work gone, two audits.
     pub(crate) fn settling(&self, set: i64, now: Time, body: bytes::Bytes) -> ChangeSet {
         let charge = Charge {
-            status: Status::Succeeded,
-            sums: Sums { captured: self.charge.order.card(), ..Sums::default() },
+            status: ChargeStatus::Succeeded,
+            sums: ChargeSums { captured: self.charge.order.card(), ..ChargeSums::default() },
             provider_reference: Some("pi_3PabcDEFghiJKLmn0000000".to_owned()),
             revision: self.charge.revision + 1,
             ..self.charge.clone()
         };
-        let record = |steps: u8, kind| Record {
+        let record = |steps: u8, kind| AuditRecord {
             id: self.audit.id.after(steps),
             at: now,
             kind,
@@ -150,7 +153,7 @@ impl Work {
             .replace(self.answered(now, body), self.claim.revision)
             .replace(charge, self.charge.revision)
             .remove(RowKey::Outbox(self.outbox.tenant, self.outbox.id), self.outbox.revision)
-            .insert(record(1, Kind::ProviderAnswered))
-            .insert(record(2, Kind::Settled))
+            .insert(record(1, AuditKind::ProviderAnswered))
+            .insert(record(2, AuditKind::Settled))
     }
 }

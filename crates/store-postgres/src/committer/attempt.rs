@@ -13,7 +13,9 @@ use crate::shared::Shared;
 use crate::tables::{self, Batch, TableId, statements};
 use counterfoil_core::types::time::Time;
 use counterfoil_store::judge::Image;
-use counterfoil_store::{Change, ChangeSet, KeySet, Position, Reason, Receipt, Refusal, Row, RowKey};
+use counterfoil_store::{
+    Change, ChangeSet, CommitReceipt, CommitRefusal, KeySet, Position, RefusalReason, Row, RowKey,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,8 +60,8 @@ pub(super) enum NextStep {
 
 /// The outcome of a set of a durable group.
 pub(super) enum Verdict {
-    Committed(Receipt),
-    Refused(Box<Refusal>),
+    Committed(CommitReceipt),
+    Refused(Box<CommitRefusal>),
 }
 
 /// Tries the group, and returns whether the connection can be used again.
@@ -97,12 +99,12 @@ pub(super) async fn attempt(
         }
     }
 
-    let mut judged: Vec<Result<(), Box<Refusal>>> = Vec::with_capacity(group.len());
+    let mut judged: Vec<Result<(), Box<CommitRefusal>>> = Vec::with_capacity(group.len());
     let mut unsure_refusals: Vec<(usize, Vec<(usize, RowKey)>)> = Vec::new();
     for (index, job) in group.iter().enumerate() {
         let verdict = image.admit(&job.set);
         if let Err(refusal) = &verdict
-            && refusal.reason != Reason::Malformed
+            && refusal.reason != RefusalReason::Malformed
         {
             if depends_on_memory(&job.set, &present) {
                 let why = "the refusal depends on cached rows".to_owned();
@@ -257,7 +259,7 @@ async fn read(
 async fn name_first_refusals(
     session: &Session,
     unsure: &[(usize, Vec<(usize, RowKey)>)],
-    judged: &mut [Result<(), Box<Refusal>>],
+    judged: &mut [Result<(), Box<CommitRefusal>>],
 ) -> Result<(), Failed> {
     let mut lookups = Lookups::default();
     let unknown: BTreeSet<&RowKey> =
@@ -275,7 +277,11 @@ async fn name_first_refusals(
     for (index, unknown) in unsure {
         let first = unknown.iter().find_map(|(at, key)| Some((*at, found.get(key)?)));
         if let (Some((change, row)), Some(verdict)) = (first, judged.get_mut(*index)) {
-            *verdict = Err(Box::new(Refusal { change, reason: Reason::Present, found: Some(row.clone()) }));
+            *verdict = Err(Box::new(CommitRefusal {
+                change,
+                reason: RefusalReason::Present,
+                found: Some(row.clone()),
+            }));
         }
     }
     Ok(())
@@ -374,12 +380,12 @@ impl Sealed {
     }
 }
 
-fn verdicts(judged: Vec<Result<(), Box<Refusal>>>, sealed: &Sealed) -> Vec<Verdict> {
+fn verdicts(judged: Vec<Result<(), Box<CommitRefusal>>>, sealed: &Sealed) -> Vec<Verdict> {
     let mut position = sealed.base;
     let verdict = |judged| match judged {
         Ok(()) => {
             position = position.saturating_add(1);
-            Verdict::Committed(Receipt { position: Position(position), at: Time::from_ms(sealed.at) })
+            Verdict::Committed(CommitReceipt { position: Position(position), at: Time::from_ms(sealed.at) })
         }
         Err(refusal) => Verdict::Refused(refusal),
     };

@@ -6,7 +6,7 @@
 //! without the cost of an index entry per set.
 
 use counterfoil_core::types::id::SetId;
-use counterfoil_store::Receipt;
+use counterfoil_store::CommitReceipt;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,8 +19,8 @@ pub(crate) struct Ids(Mutex<Known>);
 #[derive(Debug, Default)]
 struct Known {
     in_progress: HashSet<SetId>,
-    young: HashMap<SetId, Receipt>,
-    old: HashMap<SetId, Receipt>,
+    young: HashMap<SetId, CommitReceipt>,
+    old: HashMap<SetId, CommitReceipt>,
 }
 
 /// The known state of a set.
@@ -28,7 +28,7 @@ struct Known {
 pub(crate) enum Standing {
     /// The set is queued or being committed.
     InProgress,
-    Committed(Receipt),
+    Committed(CommitReceipt),
 }
 
 /// Marks an id as in progress until dropped.
@@ -50,7 +50,7 @@ impl Ids {
     }
 
     /// Records a committed set.
-    pub(crate) fn committed(&self, id: SetId, receipt: Receipt) {
+    pub(crate) fn committed(&self, id: SetId, receipt: CommitReceipt) {
         let mut known = self.known();
         let Known { young, old, .. } = &mut *known;
         if young.len() >= IDS_MAX {
@@ -78,7 +78,7 @@ impl Known {
 
 impl InProgressId {
     /// Records that the set is committed.
-    pub(super) fn committed(&self, receipt: Receipt) {
+    pub(super) fn committed(&self, receipt: CommitReceipt) {
         self.ids.committed(self.id, receipt);
     }
 }
@@ -97,8 +97,8 @@ mod tests {
 
     const ID: SetId = SetId::from_i64(7);
 
-    fn receipt(position: u64) -> Receipt {
-        Receipt { position: Position(position), at: Time::from_ms(1) }
+    fn receipt(position: u64) -> CommitReceipt {
+        CommitReceipt { position: Position(position), at: Time::from_ms(1) }
     }
 
     #[test]

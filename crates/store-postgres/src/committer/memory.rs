@@ -8,7 +8,7 @@
 
 use crate::clock::monotonic;
 use crate::tables::TableId;
-use counterfoil_core::payments::charge::Status;
+use counterfoil_core::payments::charge::ChargeStatus;
 use counterfoil_core::payments::{operation, payout};
 use counterfoil_store::{KeyMap, Row, RowKey};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -118,10 +118,10 @@ fn is_in_progress(row: &Row) -> bool {
     match row {
         Row::Claim(claim) => claim.sweep_at().is_none(),
         Row::Charge(charge) => {
-            charge.status == Status::Processing || charge.working.is_some() || charge.sums.refunding > 0
+            charge.status == ChargeStatus::Processing || charge.working.is_some() || charge.sums.refunding > 0
         }
-        Row::Operation(operation) => operation.status == operation::Status::Processing,
-        Row::Payout(payout) => payout.status == payout::Status::Processing,
+        Row::Operation(operation) => operation.status == operation::OperationStatus::Processing,
+        Row::Payout(payout) => payout.status == payout::PayoutStatus::Processing,
         Row::Outbox(_) => true,
         Row::Audit(_)
         | Row::Tenant(_)

@@ -7,7 +7,7 @@ use super::answer::{Answer, Answered, WakeBatch, answer};
 use super::ids::{Ids, InProgressId};
 use counterfoil_core::types::limits::{COMMIT_QUEUE_MAX, SETS_PER_GROUP_MAX};
 use counterfoil_store::codec::touched;
-use counterfoil_store::{Change, ChangeSet, CommitError, Receipt};
+use counterfoil_store::{Change, ChangeSet, CommitError, CommitReceipt};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,18 +33,18 @@ pub(crate) struct Job {
     /// The encoded keys of the set's rows.
     pub(super) touched: Vec<u8>,
     id: InProgressId,
-    answer: Answer<Result<Receipt, CommitError>>,
+    answer: Answer<Result<CommitReceipt, CommitError>>,
 }
 
 impl Job {
-    fn new(set: ChangeSet, id: InProgressId) -> (Job, Answered<Result<Receipt, CommitError>>) {
+    fn new(set: ChangeSet, id: InProgressId) -> (Job, Answered<Result<CommitReceipt, CommitError>>) {
         let (answer, answered) = answer();
         let touched = touched::encode(set.changes().iter().map(Change::key));
         (Job { set, touched, id, answer }, answered)
     }
 
     /// Answers the caller. The batch wakes the caller's task.
-    pub(super) fn answer(self, result: Result<Receipt, CommitError>, wakes: &mut WakeBatch) {
+    pub(super) fn answer(self, result: Result<CommitReceipt, CommitError>, wakes: &mut WakeBatch) {
         let Job { id, answer, .. } = self;
         if let Ok(receipt) = result {
             id.committed(receipt);
@@ -113,7 +113,7 @@ impl Queue {
     }
 
     /// Queues a set and waits for its answer. Dropping the future does not cancel the set.
-    pub(crate) async fn commit(&self, set: ChangeSet) -> Result<Receipt, CommitError> {
+    pub(crate) async fn commit(&self, set: ChangeSet) -> Result<CommitReceipt, CommitError> {
         let id = set.id();
         // The same set is in progress, so its outcome is not known yet.
         let Some(in_progress) = self.ids.take(id) else { return Err(CommitError::Conflict) };

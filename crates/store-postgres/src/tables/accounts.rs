@@ -2,8 +2,8 @@
 
 use super::Kind::{Int, Json, Text};
 use super::{Batch, Damage, RowReader, Stored, Table, fixed, metadata, moves};
-use counterfoil_core::ledger::account::{Account, Code, Guard, Name, Side};
-use counterfoil_core::ledger::asset::Definition;
+use counterfoil_core::ledger::account::{Account, AccountCode, AccountName, Guard, Side};
+use counterfoil_core::ledger::asset::AssetDefinition;
 use counterfoil_core::ledger::balance::Balance;
 use counterfoil_core::types::id::{AccountId, TenantId};
 
@@ -47,7 +47,7 @@ impl Stored for Account {
         Ok(Account {
             tenant: TenantId::from_i64(reader.int()?),
             id: AccountId::from_i64(reader.int()?),
-            code: reader.word(|code| Code::parse(code).ok())?,
+            code: reader.word(|code| AccountCode::parse(code).ok())?,
             asset: reader.asset()?,
             normal: reader.word(Side::parse)?,
             guard: Guard { floor: reader.raw()?, cap: reader.raw()? },
@@ -60,7 +60,7 @@ impl Stored for Account {
     }
 }
 
-impl Stored for Name {
+impl Stored for AccountName {
     const TABLE: Table = Table {
         name: "account_names",
         key: 2,
@@ -74,16 +74,16 @@ impl Stored for Name {
         batch.int(self.account.to_i64());
     }
 
-    fn take(reader: &mut RowReader<'_>) -> Result<Name, Damage> {
-        Ok(Name {
+    fn take(reader: &mut RowReader<'_>) -> Result<AccountName, Damage> {
+        Ok(AccountName {
             tenant: TenantId::from_i64(reader.int()?),
-            code: reader.word(|code| Code::parse(code).ok())?,
+            code: reader.word(|code| AccountCode::parse(code).ok())?,
             account: AccountId::from_i64(reader.int()?),
         })
     }
 }
 
-impl Stored for Definition {
+impl Stored for AssetDefinition {
     const TABLE: Table = Table {
         name: "assets",
         key: 2,
@@ -103,8 +103,8 @@ impl Stored for Definition {
         batch.int(self.created_at.ms());
     }
 
-    fn take(reader: &mut RowReader<'_>) -> Result<Definition, Damage> {
-        Ok(Definition {
+    fn take(reader: &mut RowReader<'_>) -> Result<AssetDefinition, Damage> {
+        Ok(AssetDefinition {
             tenant: TenantId::from_i64(reader.int()?),
             asset: reader.asset()?,
             exponent: reader.number()?,

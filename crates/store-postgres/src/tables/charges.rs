@@ -2,7 +2,9 @@
 
 use super::Kind::{Bool, Int, Json, Text};
 use super::{Batch, Damage, RowReader, Stored, Table, fixed, metadata, moves};
-use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status, Sums, Wallet};
+use counterfoil_core::payments::charge::{
+    Charge, ChargeOrder, ChargeStatus, ChargeSums, FailureCode, PaymentFailure, Wallet,
+};
 use counterfoil_core::types::id::{AccountId, ChargeId, OperationId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
@@ -71,7 +73,7 @@ impl Stored for Charge {
         let (tenant, id) = (TenantId::from_i64(reader.int()?), ChargeId::from_i64(reader.int()?));
         let minor = reader.int()?;
         let asset = reader.asset()?;
-        let order = Order {
+        let order = ChargeOrder {
             amount: Money::new(minor, asset).map_err(|_| reader.damage("the amount is none"))?,
             payment_method: Masked::new(reader.raw()?),
             capture: reader.raw()?,
@@ -80,8 +82,8 @@ impl Stored for Charge {
             description: reader.raw::<Option<String>>()?.map(Masked::new),
             metadata: metadata::take(reader)?,
         };
-        let status = reader.word(Status::parse)?;
-        let sums = Sums { captured: reader.int()?, refunded: reader.int()?, refunding: reader.int()? };
+        let status = reader.word(ChargeStatus::parse)?;
+        let sums = ChargeSums { captured: reader.int()?, refunded: reader.int()?, refunding: reader.int()? };
         let working = reader.raw::<Option<i64>>()?.map(OperationId::from_i64);
         let provider = reader.provider()?;
         let provider_reference = reader.raw()?;
@@ -110,8 +112,8 @@ fn take_wallet(reader: &mut RowReader<'_>) -> Result<Option<Wallet>, Damage> {
 }
 
 /// Takes a failure's code and the issuer's reason.
-pub(super) fn take_failure(reader: &mut RowReader<'_>) -> Result<Option<Failure>, Damage> {
+pub(super) fn take_failure(reader: &mut RowReader<'_>) -> Result<Option<PaymentFailure>, Damage> {
     let code = reader.word_if(FailureCode::parse)?;
     let decline_code = reader.raw()?;
-    Ok(code.map(|code| Failure { code, decline_code }))
+    Ok(code.map(|code| PaymentFailure { code, decline_code }))
 }

@@ -2,10 +2,10 @@
 
 use super::Kind::{Bytes, Int, Text};
 use super::{Batch, Damage, RowReader, Stored, Table, fixed, moves};
-use counterfoil_core::audit::{self, Record};
-use counterfoil_core::idempotency::claim::{Claim, ClaimId, Hold, Lease, Resource, Settled, State};
+use counterfoil_core::audit::{self, AuditRecord};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, ClaimState, Custody, Lease, Resource, Settled};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
-use counterfoil_core::idempotency::reply::{Media, Reply};
+use counterfoil_core::idempotency::reply::{Reply, ReplyMedia};
 use counterfoil_core::idempotency::window::Windows;
 use counterfoil_core::types::id::{Holder, SubjectId, TenantId};
 use counterfoil_core::types::time::Time;
@@ -95,27 +95,28 @@ struct Cells<'a> {
 }
 
 impl Cells<'_> {
-    fn of(state: &State) -> Cells<'_> {
+    fn of(state: &ClaimState) -> Cells<'_> {
         match state {
-            State::InFlight(lease) | State::Uncertain(Hold::Held(lease)) => {
+            ClaimState::InFlight(lease) | ClaimState::Uncertain(Custody::Held(lease)) => {
                 Cells { lease: Some(*lease), ..Cells::default() }
             }
-            State::FailedRetry { not_before } | State::Uncertain(Hold::Waiting { not_before }) => {
+            ClaimState::FailedRetry { not_before }
+            | ClaimState::Uncertain(Custody::Waiting { not_before }) => {
                 Cells { not_before: Some(*not_before), ..Cells::default() }
             }
-            State::Completed(settled) | State::FailedTerminal(settled) => Cells {
+            ClaimState::Completed(settled) | ClaimState::FailedTerminal(settled) => Cells {
                 tombstone_until: Some(settled.windows.tombstone_until),
                 settled: Some(settled),
                 ..Cells::default()
             },
-            State::Expired { tombstone_until } => {
+            ClaimState::Expired { tombstone_until } => {
                 Cells { tombstone_until: Some(*tombstone_until), ..Cells::default() }
             }
         }
     }
 }
 
-fn take_state(reader: &mut RowReader<'_>) -> Result<State, Damage> {
+fn take_state(reader: &mut RowReader<'_>) -> Result<ClaimState, Damage> {
     let name: &str = reader.raw()?;
     let (holder, until, ceiling) = (reader.raw::<Option<i64>>()?, reader.time_if()?, reader.time_if()?);
     let lease = match (holder, until, ceiling) {
@@ -129,7 +130,7 @@ fn take_state(reader: &mut RowReader<'_>) -> Result<State, Damage> {
     let (replay_until, tombstone_until, _sweep_at) =
         (reader.time_if()?, reader.time_if()?, reader.time_if()?);
     let status: Option<i64> = reader.raw()?;
-    let media = reader.word_if(Media::parse)?;
+    let media = reader.word_if(ReplyMedia::parse)?;
     let location: Option<Arc<str>> = reader.raw::<Option<&str>>()?.map(Into::into);
     let body: Option<&[u8]> = reader.raw()?;
     let settled = || -> Option<Settled> {
@@ -144,19 +145,19 @@ fn take_state(reader: &mut RowReader<'_>) -> Result<State, Damage> {
         })
     };
     let state = match (name, lease, not_before) {
-        ("in_flight", Some(lease), _) => Some(State::InFlight(lease)),
-        ("failed_retry", None, Some(not_before)) => Some(State::FailedRetry { not_before }),
-        ("uncertain", Some(lease), None) => Some(State::Uncertain(Hold::Held(lease))),
-        ("uncertain", None, Some(not_before)) => Some(State::Uncertain(Hold::Waiting { not_before })),
-        ("completed", ..) => settled().map(State::Completed),
-        ("failed_terminal", ..) => settled().map(State::FailedTerminal),
-        ("expired", ..) => tombstone_until.map(|tombstone_until| State::Expired { tombstone_until }),
+        ("in_flight", Some(lease), _) => Some(ClaimState::InFlight(lease)),
+        ("failed_retry", None, Some(not_before)) => Some(ClaimState::FailedRetry { not_before }),
+        ("uncertain", Some(lease), None) => Some(ClaimState::Uncertain(Custody::Held(lease))),
+        ("uncertain", None, Some(not_before)) => Some(ClaimState::Uncertain(Custody::Waiting { not_before })),
+        ("completed", ..) => settled().map(ClaimState::Completed),
+        ("failed_terminal", ..) => settled().map(ClaimState::FailedTerminal),
+        ("expired", ..) => tombstone_until.map(|tombstone_until| ClaimState::Expired { tombstone_until }),
         _ => None,
     };
     state.ok_or_else(|| reader.damage("the state and its columns do not fit"))
 }
 
-impl Stored for Record {
+impl Stored for AuditRecord {
     const TABLE: Table = Table {
         name: "audit_log",
         key: 3,
@@ -182,14 +183,14 @@ impl Stored for Record {
         batch.text(&self.detail);
     }
 
-    fn take(reader: &mut RowReader<'_>) -> Result<Record, Damage> {
-        Ok(Record {
+    fn take(reader: &mut RowReader<'_>) -> Result<AuditRecord, Damage> {
+        Ok(AuditRecord {
             tenant: TenantId::from_i64(reader.int()?),
             subject: SubjectId::from_i64(reader.int()?),
             id: reader.ulid()?,
             at: reader.time()?,
             fence: reader.number()?,
-            kind: reader.word(audit::Kind::parse)?,
+            kind: reader.word(audit::AuditKind::parse)?,
             detail: reader.raw()?,
         })
     }

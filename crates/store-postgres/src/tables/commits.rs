@@ -7,7 +7,7 @@ use super::{Damage, RowReader};
 use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::limits::SETS_PER_GROUP_MAX;
 use counterfoil_store::codec::touched;
-use counterfoil_store::{Committed, Position, Receipt};
+use counterfoil_store::{CommitReceipt, Committed, Position};
 use tokio_postgres::Row;
 
 /// The position and time of a set, searched for in the groups after a position.
@@ -62,12 +62,12 @@ impl Page {
     }
 }
 
-pub(crate) fn receipt(row: &Row) -> Result<Receipt, Damage> {
+pub(crate) fn receipt(row: &Row) -> Result<CommitReceipt, Damage> {
     take_receipt(&mut RowReader::new(row, "commit_groups"))
 }
 
-fn take_receipt(reader: &mut RowReader<'_>) -> Result<Receipt, Damage> {
-    Ok(Receipt { position: Position(reader.number()?), at: reader.time()? })
+fn take_receipt(reader: &mut RowReader<'_>) -> Result<CommitReceipt, Damage> {
+    Ok(CommitReceipt { position: Position(reader.number()?), at: reader.time()? })
 }
 
 fn sets_of(row: &Row) -> Result<Vec<Committed>, Damage> {
@@ -82,7 +82,7 @@ fn sets_of(row: &Row) -> Result<Vec<Committed>, Damage> {
     let sets = positions.zip(sets.into_iter().zip(touched));
     sets.map(|(position, (set, keys))| {
         Ok(Committed {
-            receipt: Receipt { position: Position(position), at: last.at },
+            receipt: CommitReceipt { position: Position(position), at: last.at },
             set: SetId::from_i64(set),
             touched: touched::decode(keys).ok_or_else(|| reader.damage("a list of keys is not readable"))?,
         })

@@ -2,7 +2,7 @@
 
 use super::Kind::{Int, Json, Text};
 use super::{Batch, Damage, RowReader, Stored, Table, fixed, metadata, moves};
-use counterfoil_core::ledger::hold::{Hold, State};
+use counterfoil_core::ledger::hold::{Hold, HoldState};
 use counterfoil_core::types::id::{AccountId, HoldId, TenantId, TransactionId};
 
 impl Stored for Hold {
@@ -29,9 +29,9 @@ impl Stored for Hold {
 
     fn put<'a>(&'a self, batch: &mut Batch<'a>) {
         let (posted, by) = match self.state {
-            State::Pending => (None, None),
-            State::Posted { amount, by } => (Some(amount), Some(by)),
-            State::Voided { by } | State::Lapsed { by } => (None, Some(by)),
+            HoldState::Pending => (None, None),
+            HoldState::Posted { amount, by } => (Some(amount), Some(by)),
+            HoldState::Voided { by } | HoldState::Lapsed { by } => (None, Some(by)),
         };
         batch.int(self.tenant.to_i64());
         batch.int(self.id.to_i64());
@@ -65,15 +65,15 @@ impl Stored for Hold {
     }
 }
 
-fn take_state(reader: &mut RowReader<'_>) -> Result<State, Damage> {
+fn take_state(reader: &mut RowReader<'_>) -> Result<HoldState, Damage> {
     let name: &str = reader.raw()?;
     let amount: Option<i64> = reader.raw()?;
     let by = reader.raw::<Option<i64>>()?.map(TransactionId::from_i64);
     match (name, amount, by) {
-        ("pending", None, None) => Ok(State::Pending),
-        ("posted", Some(amount), Some(by)) => Ok(State::Posted { amount, by }),
-        ("voided", None, Some(by)) => Ok(State::Voided { by }),
-        ("lapsed", None, Some(by)) => Ok(State::Lapsed { by }),
+        ("pending", None, None) => Ok(HoldState::Pending),
+        ("posted", Some(amount), Some(by)) => Ok(HoldState::Posted { amount, by }),
+        ("voided", None, Some(by)) => Ok(HoldState::Voided { by }),
+        ("lapsed", None, Some(by)) => Ok(HoldState::Lapsed { by }),
         _ => Err(reader.damage("the state and its columns do not fit")),
     }
 }

@@ -3,13 +3,13 @@
 use super::Kind::{Int, Json, Text};
 use super::{Batch, Column, Damage, RowReader, Stored, Table, fixed, metadata, sql};
 use counterfoil_core::ledger::account::Side;
-use counterfoil_core::ledger::totals::{Entry, Totals};
-use counterfoil_core::ledger::transaction::{Kind, Layer, Leg, Legs, Reversal, Transaction};
+use counterfoil_core::ledger::totals::{AccountEntry, Totals};
+use counterfoil_core::ledger::transaction::{Layer, Leg, Legs, Reversal, Transaction, TransactionKind};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{AccountId, TenantId, TransactionId};
 use counterfoil_core::types::position::Position;
 use counterfoil_core::types::time::Time;
-use counterfoil_store::{Folded, Receipt, Upto};
+use counterfoil_store::{CommitReceipt, Folded, Upto};
 use tokio_postgres::Row;
 
 impl Stored for Transaction {
@@ -43,7 +43,7 @@ impl Stored for Transaction {
         let (tenant, id) = (TenantId::from_i64(reader.int()?), TransactionId::from_i64(reader.int()?));
         let name: &str = reader.raw()?;
         let about: Option<i64> = reader.raw()?;
-        let kind = Kind::parse(name, about).ok_or_else(|| reader.damage("the kind is unknown"))?;
+        let kind = TransactionKind::parse(name, about).ok_or_else(|| reader.damage("the kind is unknown"))?;
         let count: usize = reader.number()?;
         let metadata = metadata::take(reader)?;
         let at = reader.time()?;
@@ -159,9 +159,9 @@ pub(crate) const ENTRIES_BEFORE: &str = concat!(
       ORDER BY e.position DESC, e.transaction DESC, e.leg DESC LIMIT $5"
 );
 
-pub(crate) fn entry(row: &Row) -> Result<Entry, Damage> {
+pub(crate) fn entry(row: &Row) -> Result<AccountEntry, Damage> {
     let mut reader = RowReader::new(row, "journal_entries");
-    Ok(Entry {
+    Ok(AccountEntry {
         transaction: TransactionId::from_i64(reader.int()?),
         leg: reader.number()?,
         position: Position(reader.number()?),
@@ -206,5 +206,5 @@ pub(crate) fn folded(row: &Row) -> Result<Folded, Damage> {
     let (position, at): (Option<i64>, Option<Time>) = (reader.raw()?, reader.time_if()?);
     let position = position.and_then(|position| u64::try_from(position).ok()).map(Position);
     // Time never decreases along positions, so the latest time is that of the last entry.
-    Ok(Folded { totals, last: position.zip(at).map(|(position, at)| Receipt { position, at }) })
+    Ok(Folded { totals, last: position.zip(at).map(|(position, at)| CommitReceipt { position, at }) })
 }

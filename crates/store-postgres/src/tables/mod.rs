@@ -30,10 +30,10 @@ pub(crate) use row_reader::{Damage, RowReader};
 pub(crate) use sql::{Part, Verb, largest_combination, single, statements, write_order};
 pub(crate) use sweep_schedule::SweepSchedule;
 
-use counterfoil_core::audit::Record;
+use counterfoil_core::audit::AuditRecord;
 use counterfoil_core::idempotency::claim::Claim;
-use counterfoil_core::ledger::account::{Account, Name};
-use counterfoil_core::ledger::asset::Definition;
+use counterfoil_core::ledger::account::{Account, AccountName};
+use counterfoil_core::ledger::asset::AssetDefinition;
 use counterfoil_core::ledger::balance::Balance;
 use counterfoil_core::ledger::hold::Hold;
 use counterfoil_core::ledger::snapshot::{Cursor, Snapshot};
@@ -201,13 +201,13 @@ impl TableId {
             TableId::Operation => Operation::TABLE,
             TableId::Payout => Payout::TABLE,
             TableId::Outbox => Outbox::TABLE,
-            TableId::Audit => Record::TABLE,
+            TableId::Audit => AuditRecord::TABLE,
             TableId::Tenant => Tenant::TABLE,
             TableId::ApiKey => ApiKey::TABLE,
             TableId::Slot => Slot::TABLE,
             TableId::Account => Account::TABLE,
-            TableId::Name => Name::TABLE,
-            TableId::Asset => Definition::TABLE,
+            TableId::Name => AccountName::TABLE,
+            TableId::Asset => AssetDefinition::TABLE,
             TableId::Balance => Balance::TABLE,
             TableId::Transaction => Transaction::TABLE,
             TableId::Reversal => Reversal::TABLE,
@@ -273,13 +273,13 @@ impl TableId {
             TableId::Operation => Operation::take(reader)?.into(),
             TableId::Payout => Payout::take(reader)?.into(),
             TableId::Outbox => Outbox::take(reader)?.into(),
-            TableId::Audit => Record::take(reader)?.into(),
+            TableId::Audit => AuditRecord::take(reader)?.into(),
             TableId::Tenant => Tenant::take(reader)?.into(),
             TableId::ApiKey => ApiKey::take(reader)?.into(),
             TableId::Slot => Slot::take(reader)?.into(),
             TableId::Account => Account::take(reader)?.into(),
-            TableId::Name => Name::take(reader)?.into(),
-            TableId::Asset => Definition::take(reader)?.into(),
+            TableId::Name => AccountName::take(reader)?.into(),
+            TableId::Asset => AssetDefinition::take(reader)?.into(),
             TableId::Balance => Balance::take(reader)?.into(),
             TableId::Transaction => Transaction::take(reader)?.into(),
             TableId::Reversal => Reversal::take(reader)?.into(),

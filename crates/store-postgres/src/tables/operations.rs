@@ -3,7 +3,7 @@
 use super::Kind::{Int, Text};
 use super::charges::take_failure;
 use super::{Batch, Damage, RowReader, Stored, Table, fixed, moves};
-use counterfoil_core::payments::operation::{Kind, Operation, Status};
+use counterfoil_core::payments::operation::{Operation, OperationKind, OperationStatus};
 use counterfoil_core::types::id::{ChargeId, OperationId, TenantId};
 use counterfoil_core::types::money::Money;
 
@@ -47,7 +47,7 @@ impl Stored for Operation {
     fn take(reader: &mut RowReader<'_>) -> Result<Operation, Damage> {
         let (tenant, id) = (TenantId::from_i64(reader.int()?), OperationId::from_i64(reader.int()?));
         let charge = ChargeId::from_i64(reader.int()?);
-        let kind = reader.word(Kind::parse)?;
+        let kind = reader.word(OperationKind::parse)?;
         let minor = reader.int()?;
         let asset = reader.asset()?;
         Ok(Operation {
@@ -56,7 +56,7 @@ impl Stored for Operation {
             charge,
             kind,
             amount: Money::new(minor, asset).map_err(|_| reader.damage("the amount is none"))?,
-            status: reader.word(Status::parse)?,
+            status: reader.word(OperationStatus::parse)?,
             provider_reference: reader.raw()?,
             failure: take_failure(reader)?,
             created_at: reader.time()?,

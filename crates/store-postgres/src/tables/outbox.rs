@@ -3,8 +3,8 @@
 use super::Kind::{Bool, Bytes, Int, Text};
 use super::{Batch, Damage, RowReader, Stored, Table, fixed, moves};
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, Saga};
-use counterfoil_core::saga::progress::{Progress, Way};
+use counterfoil_core::outbox::{Flow, History, Outbox, ParkReason, Payment, Saga};
+use counterfoil_core::saga::progress::{Direction, SagaProgress};
 use counterfoil_core::types::id::{ChargeId, HoldId, PayoutId, SubjectId, TenantId};
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::Tally;
@@ -67,7 +67,7 @@ impl Stored for Outbox {
         batch.int(i64::from(history.server_errors));
         batch.int(history.first_sent_at.ms());
         batch.int(history.last_sent_at.ms());
-        batch.text_if(self.parked.map(Park::name));
+        batch.text_if(self.parked.map(ParkReason::name));
         batch.number(self.revision);
     }
 
@@ -79,7 +79,7 @@ impl Stored for Outbox {
             saga: Saga {
                 flow: reader.word(Flow::parse)?,
                 version: reader.number()?,
-                progress: Progress { step: reader.number()?, way: reader.word(Way::parse)? },
+                progress: SagaProgress { step: reader.number()?, way: reader.word(Direction::parse)? },
             },
             hold: reader.raw::<Option<i64>>()?.map(HoldId::from_i64),
             claim: ClaimId::from_digest(reader.digest()?),
@@ -94,7 +94,7 @@ impl Stored for Outbox {
                 first_sent_at: reader.time()?,
                 last_sent_at: reader.time()?,
             },
-            parked: reader.word_if(Park::parse)?,
+            parked: reader.word_if(ParkReason::parse)?,
             revision: reader.number()?,
         })
     }

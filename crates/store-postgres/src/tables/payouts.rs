@@ -3,7 +3,7 @@
 use super::Kind::{Int, Json, Text};
 use super::charges::take_failure;
 use super::{Batch, Damage, RowReader, Stored, Table, fixed, metadata, moves};
-use counterfoil_core::payments::payout::{Order, Payout, Status};
+use counterfoil_core::payments::payout::{Payout, PayoutOrder, PayoutStatus};
 use counterfoil_core::types::id::{AccountId, PayoutId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
@@ -58,7 +58,7 @@ impl Stored for Payout {
         let (tenant, id) = (TenantId::from_i64(reader.int()?), PayoutId::from_i64(reader.int()?));
         let minor = reader.int()?;
         let asset = reader.asset()?;
-        let order = Order {
+        let order = PayoutOrder {
             amount: Money::new(minor, asset).map_err(|_| reader.damage("the amount is none"))?,
             account: AccountId::from_i64(reader.int()?),
             destination: reader.raw::<Option<String>>()?.map(Masked::new),
@@ -69,7 +69,7 @@ impl Stored for Payout {
             id,
             tenant,
             order: Arc::new(order),
-            status: reader.word(Status::parse)?,
+            status: reader.word(PayoutStatus::parse)?,
             provider: reader.provider()?,
             provider_reference: reader.raw()?,
             failure: take_failure(reader)?,

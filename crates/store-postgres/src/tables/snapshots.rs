@@ -2,7 +2,7 @@
 
 use super::Kind::{Int, Sum, Text};
 use super::{Batch, Damage, RowReader, Stored, Table, fixed, moves};
-use counterfoil_core::ledger::snapshot::{Cursor, Reader, Snapshot};
+use counterfoil_core::ledger::snapshot::{Cursor, FeedReader, Snapshot};
 use counterfoil_core::ledger::totals::Totals;
 use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_core::types::position::Position;
@@ -72,7 +72,7 @@ impl Stored for Cursor {
 
     fn take(reader: &mut RowReader<'_>) -> Result<Cursor, Damage> {
         Ok(Cursor {
-            reader: reader.word(Reader::parse)?,
+            reader: reader.word(FeedReader::parse)?,
             position: Position(reader.number()?),
             at: reader.time()?,
             revision: reader.number()?,

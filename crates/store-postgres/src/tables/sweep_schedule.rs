@@ -1,6 +1,6 @@
 //! The time at which the sweep visits a claim: an indexed column that is written with the claim.
 
-use counterfoil_core::idempotency::claim::{Claim, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimState};
 use counterfoil_core::types::time::{Span, Time};
 
 /// The sweep may run up to 1/32 of the replay window late. That is more than the jitter of a window
@@ -30,12 +30,12 @@ impl SweepSchedule {
     pub(crate) fn sweep_at(self, claim: &Claim) -> Option<Time> {
         let planned = claim.created_at.plus(self.after);
         match &claim.state {
-            State::InFlight(_) => Some(planned),
-            State::FailedRetry { .. }
-            | State::Uncertain(_)
-            | State::Completed(_)
-            | State::FailedTerminal(_)
-            | State::Expired { .. } => claim.sweep_at().map(|window_end| {
+            ClaimState::InFlight(_) => Some(planned),
+            ClaimState::FailedRetry { .. }
+            | ClaimState::Uncertain(_)
+            | ClaimState::Completed(_)
+            | ClaimState::FailedTerminal(_)
+            | ClaimState::Expired { .. } => claim.sweep_at().map(|window_end| {
                 let keeps_plan = window_end <= planned && planned.since(window_end) <= self.late_max;
                 if keeps_plan { planned } else { window_end }
             }),
@@ -46,8 +46,8 @@ impl SweepSchedule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use counterfoil_core::idempotency::claim::Hold;
-    use counterfoil_core::idempotency::window::{Policy, Reuse};
+    use counterfoil_core::idempotency::claim::Custody;
+    use counterfoil_core::idempotency::window::{Reuse, WindowPolicy};
     use counterfoil_store::conformance::fixtures::{NOW, claim, settled};
 
     const MINUTE: Span = Span::from_ms(60_000);
@@ -55,19 +55,19 @@ mod tests {
     /// A day and three quarters of an hour.
     const PLANNED: Time = NOW.plus(DAY).plus(Span::from_ms(45 * 60_000));
 
-    fn in_state(state: State) -> Claim {
+    fn in_state(state: ClaimState) -> Claim {
         Claim { state, ..claim(1) }
     }
 
     fn settled_until(replay_until: Time) -> Claim {
-        in_state(State::Completed(settled(b"answer", replay_until)))
+        in_state(ClaimState::Completed(settled(b"answer", replay_until)))
     }
 
     #[test]
     fn a_claim_that_is_settled_soon_keeps_its_time() {
         let schedule = SweepSchedule::for_window(DAY);
         assert_eq!(schedule.sweep_at(&claim(1)), Some(PLANNED));
-        let policy = Policy { replay: DAY, tombstone: DAY, reuse: Reuse::Never };
+        let policy = WindowPolicy { replay: DAY, tombstone: DAY, reuse: Reuse::Never };
         for number in 0..64 {
             let made = claim(number);
             for took in [Span::from_ms(1), MINUTE] {
@@ -97,13 +97,16 @@ mod tests {
     fn claims_that_wait_or_are_kept_forever_are_not_visited() {
         let schedule = SweepSchedule::for_window(DAY);
         for waits in [
-            State::FailedRetry { not_before: NOW },
-            State::Uncertain(Hold::Waiting { not_before: NOW }),
-            State::Expired { tombstone_until: Time::MAX },
+            ClaimState::FailedRetry { not_before: NOW },
+            ClaimState::Uncertain(Custody::Waiting { not_before: NOW }),
+            ClaimState::Expired { tombstone_until: Time::MAX },
         ] {
             assert_eq!(schedule.sweep_at(&in_state(waits)), None);
         }
         let tombstone_until = NOW.plus(DAY).plus(DAY);
-        assert_eq!(schedule.sweep_at(&in_state(State::Expired { tombstone_until })), Some(tombstone_until));
+        assert_eq!(
+            schedule.sweep_at(&in_state(ClaimState::Expired { tombstone_until })),
+            Some(tombstone_until)
+        );
     }
 }

@@ -14,7 +14,7 @@ mod listen;
 mod waiters;
 
 use crate::shared::Shared;
-use counterfoil_core::idempotency::claim::{ClaimId, Hold, State};
+use counterfoil_core::idempotency::claim::{ClaimId, ClaimState, Custody};
 use counterfoil_store::{Change, Row};
 use std::sync::Arc;
 use tokio::task::JoinHandle;
@@ -42,11 +42,13 @@ pub(crate) fn settled_key(change: &Change) -> Option<i64> {
     let Change::Replace { row, .. } = change else { return None };
     let Row::Claim(claim) = &**row else { return None };
     match &claim.state {
-        State::Completed(_)
-        | State::FailedTerminal(_)
-        | State::FailedRetry { .. }
-        | State::Uncertain(Hold::Waiting { .. }) => Some(key(&claim.id)),
-        State::InFlight(_) | State::Uncertain(Hold::Held(_)) | State::Expired { .. } => None,
+        ClaimState::Completed(_)
+        | ClaimState::FailedTerminal(_)
+        | ClaimState::FailedRetry { .. }
+        | ClaimState::Uncertain(Custody::Waiting { .. }) => Some(key(&claim.id)),
+        ClaimState::InFlight(_) | ClaimState::Uncertain(Custody::Held(_)) | ClaimState::Expired { .. } => {
+            None
+        }
     }
 }
 

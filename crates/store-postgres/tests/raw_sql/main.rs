@@ -10,13 +10,13 @@ mod rows;
 #[path = "../support/mod.rs"]
 mod support;
 
-use counterfoil_core::idempotency::claim::{Claim, State};
-use counterfoil_core::ledger::snapshot::{Cursor, Reader};
+use counterfoil_core::idempotency::claim::{Claim, ClaimState};
+use counterfoil_core::ledger::snapshot::{Cursor, FeedReader};
 use counterfoil_core::outbox::{Flow, History, Outbox, Payment, Saga};
-use counterfoil_core::payments::charge::{Charge, Status, Sums};
+use counterfoil_core::payments::charge::{Charge, ChargeStatus, ChargeSums};
 use counterfoil_core::payments::operation::{self, Operation};
 use counterfoil_core::payments::payout::{self, Payout};
-use counterfoil_core::saga::progress::{Progress, Way};
+use counterfoil_core::saga::progress::{Direction, SagaProgress};
 use counterfoil_store::conformance::fixtures::ledger::{
     BOTH, account, definition, hold, moving, name, opened, posted, reversal, snapshot, transfer,
 };
@@ -34,22 +34,26 @@ use tokio_postgres::Client;
 async fn filled() -> (Client, Database) {
     let (store, database) = fresh().await;
     store.commit(opening(1)).await.unwrap();
-    let done = Claim { revision: 2, state: State::Completed(settled(b"{}", at(9))), ..claim(1) };
-    let sums = Sums { captured: 1_250, refunded: 100, refunding: 100 };
-    let charged = Charge { status: Status::PartiallyRefunded, sums, revision: 2, ..charge(1) };
+    let done = Claim { revision: 2, state: ClaimState::Completed(settled(b"{}", at(9))), ..claim(1) };
+    let sums = ChargeSums { captured: 1_250, refunded: 100, refunding: 100 };
+    let charged = Charge { status: ChargeStatus::PartiallyRefunded, sums, revision: 2, ..charge(1) };
     let key = RowKey::Outbox(TENANT, charge(1).id.into());
     store.commit(set(2).replace(done, 1).replace(charged, 1).remove(key, 1)).await.unwrap();
     store.commit(opening(3)).await.unwrap();
-    let ended = Operation { status: operation::Status::Succeeded, ..operation(6, 1) };
+    let ended = Operation { status: operation::OperationStatus::Succeeded, ..operation(6, 1) };
     let refunding = Outbox {
         id: operation(7, 1).id.into(),
         payment: Payment::Charge(charge(1).id),
-        saga: Saga { flow: Flow::Refund, version: 1, progress: Progress { step: 1, way: Way::Forward } },
+        saga: Saga {
+            flow: Flow::Refund,
+            version: 1,
+            progress: SagaProgress { step: 1, way: Direction::Forward },
+        },
         history: History { generation: 3, ..History::begun(at(0)) },
         ..outbox(7)
     };
     store.commit(set(6).insert(ended).insert(operation(7, 1)).insert(refunding)).await.unwrap();
-    let paid = Payout { status: payout::Status::Paid, ..payout(9) };
+    let paid = Payout { status: payout::PayoutStatus::Paid, ..payout(9) };
     store.commit(set(8).insert(paid).insert(payout(10)).insert(payout_work(10))).await.unwrap();
     let ledger = set(4)
         .insert(account(1))
@@ -62,7 +66,7 @@ async fn filled() -> (Client, Database) {
         .insert(snapshot(1, 4))
         .insert(api_key(1))
         .insert(tenant("acme", 1))
-        .insert(Cursor { reader: Reader::Projection, position: Position(4), at: at(4), revision: 1 })
+        .insert(Cursor { reader: FeedReader::Projection, position: Position(4), at: at(4), revision: 1 })
         .insert(slot(1));
     store.commit(ledger).await.unwrap();
     store.commit(set(5).shift(moving(1, BOTH, posted(5)))).await.unwrap();
@@ -161,7 +165,7 @@ async fn charges_move_as_the_core_says() {
     let (store, database) = fresh().await;
     let db = raw(&database.url()).await;
     for (number, (from, allowed)) in (1..).zip(MOVES) {
-        let status = Status::parse(from).unwrap();
+        let status = ChargeStatus::parse(from).unwrap();
         store.commit(set(number).insert(Charge { status, ..charge(number) })).await.unwrap();
         for (to, _) in MOVES {
             let sql = format!(
@@ -169,7 +173,7 @@ async fn charges_move_as_the_core_says() {
             );
             assert_eq!(
                 allowed.contains(&to),
-                status.may_become(Status::parse(to).unwrap()),
+                status.may_become(ChargeStatus::parse(to).unwrap()),
                 "{from} to {to}"
             );
             if allowed.contains(&to) {
@@ -365,7 +369,7 @@ async fn a_server_needs_no_more_than_the_writers_role() {
     db.batch_execute(&format!("CREATE ROLE {login} LOGIN IN ROLE counterfoil_writer")).await.unwrap();
     let store = support::open(&database.url().replace("counterfoil@", &format!("{login}@"))).await;
     store.commit(opening(1)).await.unwrap();
-    let done = Claim { revision: 2, state: State::Completed(settled(b"{}", at(9))), ..claim(1) };
+    let done = Claim { revision: 2, state: ClaimState::Completed(settled(b"{}", at(9))), ..claim(1) };
     let settling = set(2).replace(done, 1).remove(RowKey::Outbox(TENANT, charge(1).id.into()), 1);
     store.commit(settling.insert(transfer(1, 1, 2, 50)).insert(snapshot(1, 4))).await.unwrap();
     let last = set(3)

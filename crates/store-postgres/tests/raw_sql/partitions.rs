@@ -3,7 +3,7 @@
 
 use crate::support::{fresh, raw};
 use crate::{filled, refused};
-use counterfoil_core::audit::Record;
+use counterfoil_core::audit::AuditRecord;
 use counterfoil_core::ledger::transaction::Transaction;
 use counterfoil_core::types::id::{EPOCH, TransactionId};
 use counterfoil_core::types::time::Time;
@@ -113,14 +113,14 @@ async fn rows_go_to_the_partition_of_their_time_and_old_ranges_can_be_dropped() 
     let (store, database) = fresh().await;
     let db = raw(&database.url()).await;
     let old = transfer(1, 1, 2, 50);
-    let record: Record = audit(1, 0);
+    let record: AuditRecord = audit(1, 0);
     store.commit(set(1).insert(old.clone()).insert(record.clone())).await.unwrap();
     let (day, later) = future(&db).await;
     // The store keeps running: its prepared statements follow the new partitions.
     db.batch_execute(&format!("SELECT start_partition('{day}')")).await.unwrap();
     let ms = later.ms() - EPOCH.ms();
     let first = Transaction { id: TransactionId::from_i64(ms << 22), ..transfer(2, 1, 2, 50) };
-    let newer = Record { id: Ulid::new(later, 1), ..record };
+    let newer = AuditRecord { id: Ulid::new(later, 1), ..record };
     let again = transfer(3, 1, 2, 50);
     store.commit(set(2).insert(first.clone()).insert(newer.clone()).insert(again.clone())).await.unwrap();
     for (table, before, after) in
@@ -150,7 +150,7 @@ async fn a_partition_starts_in_the_future_and_never_in_the_middle_of_rows() {
     let db = raw(&database.url()).await;
     refused(&db, "SELECT start_partition((now() AT TIME ZONE 'UTC')::date)", "a day in the future").await;
     let (day, later) = future(&db).await;
-    let record = Record { id: Ulid::new(later, 1), ..audit(1, 0) };
+    let record = AuditRecord { id: Ulid::new(later, 1), ..audit(1, 0) };
     store.commit(set(1).insert(record)).await.unwrap();
     refused(&db, &format!("SELECT start_partition('{day}')"), "is violated by some row").await;
     assert_eq!(partitions(&db, "journal_entries").await, ["journal_entries_initial"]);

@@ -3,7 +3,7 @@
 use super::resolved;
 use counterfoil_core::types::id::SetId;
 use counterfoil_store::conformance::fixtures::{TENANT, charge_id, opening};
-use counterfoil_store::{CommitError, Position, Receipt, RowKey, Store};
+use counterfoil_store::{CommitError, CommitReceipt, Position, RowKey, Store};
 use counterfoil_store_postgres::PostgresStore;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 /// The answer to the opening of each number.
-pub type Answers = Vec<(i64, Result<Receipt, CommitError>)>;
+pub type Answers = Vec<(i64, Result<CommitReceipt, CommitError>)>;
 
 /// Starts sixteen producers. Numbers are taken from `next`.
 pub struct Load {

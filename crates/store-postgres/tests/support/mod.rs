@@ -8,7 +8,7 @@ pub mod proxy;
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::id::SetId;
 use counterfoil_store::conformance::fixtures::opening;
-use counterfoil_store::{CommitError, Receipt, Store};
+use counterfoil_store::{CommitError, CommitReceipt, Store};
 use counterfoil_store_postgres::{Options, PostgresStore, Reach, migrate};
 use counterfoil_testkit::postgres::{Database, Server, connect, shared};
 use proxy::Proxy;
@@ -79,7 +79,7 @@ pub const TERMINATE: &str = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat
     WHERE datname = current_database() AND application_name = 'counterfoil'";
 
 /// Commits a set and retries while the store is unavailable. Resolves doubts.
-pub async fn eventually(store: &PostgresStore, number: i64) -> Receipt {
+pub async fn eventually(store: &PostgresStore, number: i64) -> CommitReceipt {
     for _ in 0..300 {
         match store.commit(opening(number)).await {
             Ok(receipt) => return receipt,
@@ -98,7 +98,7 @@ pub async fn eventually(store: &PostgresStore, number: i64) -> Receipt {
     panic!("the store does not recover");
 }
 
-pub async fn resolved(store: &PostgresStore, id: SetId) -> Option<Receipt> {
+pub async fn resolved(store: &PostgresStore, id: SetId) -> Option<CommitReceipt> {
     for _ in 0..60 {
         if let Ok(receipt) = store.committed(id).await {
             return receipt;
@@ -132,7 +132,7 @@ pub async fn waiting_backend(db: &Client, event: &str) -> i32 {
 pub struct Held {
     pub number: i64,
     pub pid: i32,
-    pub committing: JoinHandle<Result<Receipt, CommitError>>,
+    pub committing: JoinHandle<Result<CommitReceipt, CommitError>>,
 }
 
 /// Commits sets until one waits for the missing standby. The server starts to wait once its

@@ -5,9 +5,9 @@
 //! state, the two windows, the status; then the words for what the key makes and for the media type, a byte that says
 //! whether there is a location, the location, and the body, each with its length in front. Numbers are big-endian.
 
-use counterfoil_core::idempotency::claim::{Claim, ClaimId, Resource, Settled, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, ClaimState, Resource, Settled};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
-use counterfoil_core::idempotency::reply::{Media, Reply};
+use counterfoil_core::idempotency::reply::{Reply, ReplyMedia};
 use counterfoil_core::idempotency::window::Windows;
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::id::{SubjectId, TenantId};
@@ -22,9 +22,12 @@ const FAILED_TERMINAL: u8 = 2;
 /// To keep; nothing if the claim is not settled.
 pub fn encode(claim: &Claim) -> Option<Vec<u8>> {
     let (state, settled) = match &claim.state {
-        State::Completed(settled) => (COMPLETED, settled),
-        State::FailedTerminal(settled) => (FAILED_TERMINAL, settled),
-        State::InFlight(_) | State::FailedRetry { .. } | State::Uncertain(_) | State::Expired { .. } => {
+        ClaimState::Completed(settled) => (COMPLETED, settled),
+        ClaimState::FailedTerminal(settled) => (FAILED_TERMINAL, settled),
+        ClaimState::InFlight(_)
+        | ClaimState::FailedRetry { .. }
+        | ClaimState::Uncertain(_)
+        | ClaimState::Expired { .. } => {
             return None;
         }
     };
@@ -69,7 +72,7 @@ pub fn decode(id: ClaimId, mut bytes: &[u8]) -> Option<Claim> {
     let windows = Windows { replay_until: take_time(rest)?, tombstone_until: take_time(rest)? };
     let status = u16::from_be_bytes(take(rest)?);
     let makes = Resource::parse(take_text(rest)?)?;
-    let media = Media::parse(take_text(rest)?)?;
+    let media = ReplyMedia::parse(take_text(rest)?)?;
     let location = match take(rest)? {
         [0] => None,
         [1] => Some(take_text(rest)?.into()),
@@ -78,8 +81,8 @@ pub fn decode(id: ClaimId, mut bytes: &[u8]) -> Option<Claim> {
     let body = take_part(rest)?.to_vec().into();
     let settled = Settled { reply: Reply { status, media, location, body }, windows };
     let state = match state {
-        COMPLETED => State::Completed(settled),
-        FAILED_TERMINAL => State::FailedTerminal(settled),
+        COMPLETED => ClaimState::Completed(settled),
+        FAILED_TERMINAL => ClaimState::FailedTerminal(settled),
         _ => return None,
     };
     let claim = Claim {
@@ -135,7 +138,7 @@ mod tests {
         let settled = Settled {
             reply: Reply {
                 status: 201,
-                media: Media::Json,
+                media: ReplyMedia::Json,
                 location: Some("/v1/x".into()),
                 body: b"{}".to_vec().into(),
             },
@@ -152,7 +155,7 @@ mod tests {
             fence: 4,
             revision: 7,
             attempts: 8,
-            state: State::Completed(settled),
+            state: ClaimState::Completed(settled),
         }
     }
 

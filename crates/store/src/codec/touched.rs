@@ -4,8 +4,8 @@
 use crate::port::Position;
 use crate::row::{RowKey, UNTOLD};
 use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::ledger::account::Code;
-use counterfoil_core::ledger::snapshot::Reader;
+use counterfoil_core::ledger::account::AccountCode;
+use counterfoil_core::ledger::snapshot::FeedReader;
 use counterfoil_core::tenancy::TenantName;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
@@ -108,7 +108,7 @@ pub fn decode(mut bytes: &[u8]) -> Option<Vec<RowKey>> {
             ACCOUNT => RowKey::Account(of, AccountId::from_i64(take_number(rest)?)),
             NAME => {
                 let tenant = TenantId::from_i64(take_number(rest)?);
-                RowKey::Name(tenant, Code::parse(take_name(rest)?).ok()?)
+                RowKey::Name(tenant, AccountCode::parse(take_name(rest)?).ok()?)
             }
             ASSET => {
                 let tenant = TenantId::from_i64(take_number(rest)?);
@@ -126,7 +126,7 @@ pub fn decode(mut bytes: &[u8]) -> Option<Vec<RowKey>> {
                 let account = AccountId::from_i64(take_number(rest)?);
                 RowKey::Snapshot(of, account, Position(u64::from_be_bytes(take(rest)?)))
             }
-            CURSOR => RowKey::Cursor(Reader::parse(take_name(rest)?)?),
+            CURSOR => RowKey::Cursor(FeedReader::parse(take_name(rest)?)?),
             OPERATION => RowKey::Operation(of, OperationId::from_i64(take_number(rest)?)),
             PAYOUT => RowKey::Payout(of, PayoutId::from_i64(take_number(rest)?)),
             _ => return None,
@@ -183,14 +183,14 @@ mod tests {
             RowKey::ApiKey(Digest::from_bytes([0xcc; 32])),
             RowKey::Slot(258),
             RowKey::Account(UNTOLD, AccountId::from_i64(3)),
-            RowKey::Name(TenantId::from_i64(4), Code::parse("chart:fees:EUR").unwrap()),
+            RowKey::Name(TenantId::from_i64(4), AccountCode::parse("chart:fees:EUR").unwrap()),
             RowKey::Asset(TenantId::from_i64(5), Asset::parse("CO2_GRAMS").unwrap()),
             RowKey::Balance(UNTOLD, AccountId::from_i64(6), 255),
             RowKey::Transaction(UNTOLD, TransactionId::from_i64(7)),
             RowKey::Reversal(UNTOLD, TransactionId::from_i64(8)),
             RowKey::Hold(UNTOLD, HoldId::from_i64(9)),
             RowKey::Snapshot(UNTOLD, AccountId::from_i64(10), Position(0x0102)),
-            RowKey::Cursor(Reader::Projection),
+            RowKey::Cursor(FeedReader::Projection),
             RowKey::Operation(UNTOLD, OperationId::from_i64(11)),
             RowKey::Payout(UNTOLD, PayoutId::from_i64(12)),
         ]

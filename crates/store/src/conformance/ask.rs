@@ -3,11 +3,12 @@
 use super::fixtures::TENANT;
 use crate::change::ChangeSet;
 use crate::port::{
-    CommitError, Due, EntryPage, Folded, Position, Reason, Receipt, Refusal, Scan, Store, Upto,
+    CommitError, CommitReceipt, CommitRefusal, Due, EntryPage, Folded, Position, RefusalReason, Scan, Store,
+    Upto,
 };
 use crate::row::{Row, RowKey};
 use counterfoil_core::ledger::balance::Balance;
-use counterfoil_core::ledger::totals::Entry;
+use counterfoil_core::ledger::totals::AccountEntry;
 use counterfoil_core::types::id::AccountId;
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::time::Time;
@@ -18,7 +19,10 @@ use tokio::task::JoinSet;
 const CONFLICTS_MAX: usize = 1_000;
 
 /// Commits, and tries again after a conflict as the port asks. Everything but a refusal stops the case.
-pub(super) async fn try_commit<S: Store>(store: &S, set: ChangeSet) -> Result<Receipt, Box<Refusal>> {
+pub(super) async fn try_commit<S: Store>(
+    store: &S,
+    set: ChangeSet,
+) -> Result<CommitReceipt, Box<CommitRefusal>> {
     for _ in 0..CONFLICTS_MAX {
         match store.commit(set.clone()).await {
             Ok(receipt) => return Ok(receipt),
@@ -33,7 +37,7 @@ pub(super) async fn try_commit<S: Store>(store: &S, set: ChangeSet) -> Result<Re
 }
 
 /// Commits a set that must go through.
-pub(super) async fn commit<S: Store>(store: &S, set: ChangeSet) -> Receipt {
+pub(super) async fn commit<S: Store>(store: &S, set: ChangeSet) -> CommitReceipt {
     match try_commit(store, set.clone()).await {
         Ok(receipt) => receipt,
         Err(refusal) => panic!("{refusal:?} for {set:?}"),
@@ -41,14 +45,14 @@ pub(super) async fn commit<S: Store>(store: &S, set: ChangeSet) -> Receipt {
 }
 
 /// Commits a set that must be refused for `reason`, at its only or first change.
-pub(super) async fn refused<S: Store>(store: &S, set: ChangeSet, reason: Reason) -> Option<Row> {
+pub(super) async fn refused<S: Store>(store: &S, set: ChangeSet, reason: RefusalReason) -> Option<Row> {
     let refusal = refusal(store, set.clone()).await;
     assert_eq!((refusal.change, refusal.reason), (0, reason), "{set:?}");
     refusal.found
 }
 
 /// Commits a set that must be refused.
-pub(super) async fn refusal<S: Store>(store: &S, set: ChangeSet) -> Refusal {
+pub(super) async fn refusal<S: Store>(store: &S, set: ChangeSet) -> CommitRefusal {
     match try_commit(store, set.clone()).await {
         Ok(receipt) => panic!("committed as {receipt:?}, though it must be refused: {set:?}"),
         Err(refusal) => *refusal,
@@ -59,7 +63,7 @@ pub(super) async fn refusal<S: Store>(store: &S, set: ChangeSet) -> Refusal {
 pub(super) async fn together<S: Store>(
     store: &Arc<S>,
     sets: Vec<ChangeSet>,
-) -> Vec<Result<Receipt, Box<Refusal>>> {
+) -> Vec<Result<CommitReceipt, Box<CommitRefusal>>> {
     let mut running = JoinSet::new();
     for (index, set) in sets.into_iter().enumerate() {
         let store = Arc::clone(store);
@@ -115,7 +119,7 @@ pub(super) async fn entries<S: Store>(
     account: AccountId,
     page: EntryPage,
     limit: usize,
-) -> Vec<Entry> {
+) -> Vec<AccountEntry> {
     store.entries(TENANT, account, page, limit).await.expect("a healthy store reads its journal")
 }
 

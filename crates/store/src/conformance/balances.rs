@@ -6,7 +6,7 @@ use super::fixtures::ledger::{
 };
 use super::fixtures::{TENANT, claim, set};
 use crate::change::{ChangeSet, Move};
-use crate::port::{Reason, Receipt, Refusal, Store};
+use crate::port::{CommitReceipt, CommitRefusal, RefusalReason, Store};
 use crate::row::{Row, RowKey};
 use counterfoil_core::ledger::balance::{Balance, Delta, Guarded};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ async fn moves<S: Store>(store: &Arc<S>, number: i64, delta: Delta) {
 }
 
 /// Account 1 does not move by `delta`, for this reason, and the refusal tells its balance.
-async fn stays<S: Store>(store: &Arc<S>, delta: Delta, reason: Reason) {
+async fn stays<S: Store>(store: &Arc<S>, delta: Delta, reason: RefusalReason) {
     let before = row(&**store, ONE).await;
     assert!(before.is_some(), "the balance has begun");
     let found = refused(&**store, set(999).shift(moving(1, BOTH, delta)), reason).await;
@@ -57,12 +57,12 @@ pub async fn a_move_begins_a_shard_that_was_never_written<S: Store>(store: &Arc<
 
 pub async fn a_shard_that_was_never_written_refuses_what_its_empty_bounds_refuse<S: Store>(store: &Arc<S>) {
     for (guarded, delta, reason) in [
-        (FLOOR, posted(-1), Reason::Insufficient),
-        (FLOOR, outgoing(1), Reason::Insufficient),
-        (CAP, posted(1), Reason::CapExceeded),
-        (CAP, incoming(1), Reason::CapExceeded),
-        (BOTH, outgoing(-1), Reason::NotHeld),
-        (BOTH, incoming(-1), Reason::NotHeld),
+        (FLOOR, posted(-1), RefusalReason::Insufficient),
+        (FLOOR, outgoing(1), RefusalReason::Insufficient),
+        (CAP, posted(1), RefusalReason::CapExceeded),
+        (CAP, incoming(1), RefusalReason::CapExceeded),
+        (BOTH, outgoing(-1), RefusalReason::NotHeld),
+        (BOTH, incoming(-1), RefusalReason::NotHeld),
     ] {
         let found = refused(&**store, set(1).shift(moving(1, guarded, delta)), reason).await;
         assert_eq!(found, None, "there is no balance to tell: {delta:?}");
@@ -72,25 +72,25 @@ pub async fn a_shard_that_was_never_written_refuses_what_its_empty_bounds_refuse
 
 pub async fn a_debit_below_the_floor_finds_the_balance<S: Store>(store: &Arc<S>) {
     begin(store, Some(-50), None, 100).await;
-    stays(store, posted(-151), Reason::Insufficient).await;
+    stays(store, posted(-151), RefusalReason::Insufficient).await;
     moves(store, 1, posted(-150)).await;
-    stays(store, posted(-1), Reason::Insufficient).await;
+    stays(store, posted(-1), RefusalReason::Insufficient).await;
 }
 
 pub async fn a_credit_above_the_cap_finds_the_balance<S: Store>(store: &Arc<S>) {
     begin(store, None, Some(100), 40).await;
-    stays(store, posted(61), Reason::CapExceeded).await;
+    stays(store, posted(61), RefusalReason::CapExceeded).await;
     moves(store, 1, posted(60)).await;
-    stays(store, posted(1), Reason::CapExceeded).await;
+    stays(store, posted(1), RefusalReason::CapExceeded).await;
 }
 
 pub async fn more_than_is_held_is_not_released<S: Store>(store: &Arc<S>) {
     begin(store, Some(0), Some(100), 50).await;
-    stays(store, outgoing(-1), Reason::NotHeld).await;
-    stays(store, incoming(-1), Reason::NotHeld).await;
+    stays(store, outgoing(-1), RefusalReason::NotHeld).await;
+    stays(store, incoming(-1), RefusalReason::NotHeld).await;
     moves(store, 1, Delta { incoming: 20, ..outgoing(30) }).await;
-    stays(store, outgoing(-31), Reason::NotHeld).await;
-    stays(store, incoming(-21), Reason::NotHeld).await;
+    stays(store, outgoing(-31), RefusalReason::NotHeld).await;
+    stays(store, incoming(-21), RefusalReason::NotHeld).await;
     moves(store, 2, Delta { incoming: -20, ..outgoing(-30) }).await;
 }
 
@@ -98,14 +98,14 @@ pub async fn holds_count_against_floor_and_cap<S: Store>(store: &Arc<S>) {
     begin(store, Some(0), Some(100), 60).await;
     moves(store, 1, outgoing(45)).await;
     // 15 are available: what is reserved to go out cannot go out twice.
-    stays(store, outgoing(16), Reason::Insufficient).await;
-    stays(store, posted(-16), Reason::Insufficient).await;
+    stays(store, outgoing(16), RefusalReason::Insufficient).await;
+    stays(store, posted(-16), RefusalReason::Insufficient).await;
     moves(store, 2, incoming(30)).await;
     // 90 are expected: what may come in counts as if it were there.
-    stays(store, incoming(11), Reason::CapExceeded).await;
-    stays(store, posted(11), Reason::CapExceeded).await;
+    stays(store, incoming(11), RefusalReason::CapExceeded).await;
+    stays(store, posted(11), RefusalReason::CapExceeded).await;
     // What is expected is not available yet, and what goes out is not gone yet.
-    stays(store, outgoing(16), Reason::Insufficient).await;
+    stays(store, outgoing(16), RefusalReason::Insufficient).await;
     moves(store, 3, Delta { incoming: 10, ..outgoing(15) }).await;
 }
 
@@ -117,22 +117,22 @@ pub async fn the_whole_delta_is_judged_and_not_its_parts<S: Store>(store: &Arc<S
     moves(store, 3, incoming(60)).await;
     moves(store, 4, Delta { incoming: -60, ..posted(60) }).await;
     // The parts alone would each fit.
-    stays(store, Delta { outgoing: 60, ..posted(-60) }, Reason::Insufficient).await;
+    stays(store, Delta { outgoing: 60, ..posted(-60) }, RefusalReason::Insufficient).await;
     moves(store, 5, posted(-50)).await;
-    stays(store, Delta { incoming: 40, ..posted(40) }, Reason::CapExceeded).await;
+    stays(store, Delta { incoming: 40, ..posted(40) }, RefusalReason::CapExceeded).await;
 }
 
 pub async fn what_is_beyond_a_bound_may_come_back<S: Store>(store: &Arc<S>) {
     // A floor above nothing and a cap below it: the account begins beyond both.
     commit(&**store, set(1).insert(opened(1, Some(100), None))).await;
-    stays(store, posted(-1), Reason::Insufficient).await;
+    stays(store, posted(-1), RefusalReason::Insufficient).await;
     moves(store, 2, posted(99)).await;
-    stays(store, outgoing(1), Reason::Insufficient).await;
+    stays(store, outgoing(1), RefusalReason::Insufficient).await;
     moves(store, 3, posted(1)).await;
-    stays(store, posted(-1), Reason::Insufficient).await;
+    stays(store, posted(-1), RefusalReason::Insufficient).await;
     commit(&**store, set(4).insert(opened(2, None, Some(-100)))).await;
     let credit = set(5).shift(moving(2, CAP, posted(1)));
-    refused(&**store, credit, Reason::CapExceeded).await;
+    refused(&**store, credit, RefusalReason::CapExceeded).await;
     commit(&**store, set(6).shift(moving(2, CAP, posted(-60)))).await;
     let expected = Balance { posted: -60, revision: 2, ..opened(2, None, Some(-100)) };
     assert_eq!(balance(&**store, account_id(2)).await, Some(expected));
@@ -140,29 +140,29 @@ pub async fn what_is_beyond_a_bound_may_come_back<S: Store>(store: &Arc<S>) {
 
 pub async fn sums_that_do_not_fit_are_refused_and_never_wrap<S: Store>(store: &Arc<S>) {
     begin(store, None, None, i64::MAX).await;
-    stays(store, posted(1), Reason::CapExceeded).await;
-    stays(store, posted(i64::MAX), Reason::CapExceeded).await;
+    stays(store, posted(1), RefusalReason::CapExceeded).await;
+    stays(store, posted(i64::MAX), RefusalReason::CapExceeded).await;
     moves(store, 1, posted(i64::MIN)).await;
     moves(store, 2, posted(i64::MIN + 1)).await;
-    stays(store, posted(-1), Reason::Insufficient).await;
-    stays(store, posted(i64::MIN), Reason::Insufficient).await;
+    stays(store, posted(-1), RefusalReason::Insufficient).await;
+    stays(store, posted(i64::MIN), RefusalReason::Insufficient).await;
     moves(store, 3, Delta { incoming: i64::MAX, ..outgoing(i64::MAX) }).await;
-    stays(store, outgoing(1), Reason::Insufficient).await;
-    stays(store, incoming(1), Reason::CapExceeded).await;
-    stays(store, outgoing(i64::MIN), Reason::NotHeld).await;
+    stays(store, outgoing(1), RefusalReason::Insufficient).await;
+    stays(store, incoming(1), RefusalReason::CapExceeded).await;
+    stays(store, outgoing(i64::MIN), RefusalReason::NotHeld).await;
 }
 
 pub async fn bounds_at_the_edges_of_64_bits_are_kept<S: Store>(store: &Arc<S>) {
     begin(store, Some(i64::MIN), Some(i64::MAX), i64::MIN).await;
     // Available is then below every number of 64 bits.
-    stays(store, outgoing(1), Reason::Insufficient).await;
-    stays(store, posted(-1), Reason::Insufficient).await;
+    stays(store, outgoing(1), RefusalReason::Insufficient).await;
+    stays(store, posted(-1), RefusalReason::Insufficient).await;
     moves(store, 1, incoming(i64::MAX)).await;
     moves(store, 2, posted(i64::MAX)).await;
     moves(store, 3, posted(1)).await;
-    stays(store, posted(1), Reason::CapExceeded).await;
-    stays(store, Delta { floor: -1, ..posted(0) }, Reason::Insufficient).await;
-    stays(store, Delta { cap: 1, ..posted(0) }, Reason::CapExceeded).await;
+    stays(store, posted(1), RefusalReason::CapExceeded).await;
+    stays(store, Delta { floor: -1, ..posted(0) }, RefusalReason::Insufficient).await;
+    stays(store, Delta { cap: 1, ..posted(0) }, RefusalReason::CapExceeded).await;
 }
 
 pub async fn parts_of_a_bound_move_between_shards<S: Store>(store: &Arc<S>) {
@@ -174,13 +174,13 @@ pub async fn parts_of_a_bound_move_between_shards<S: Store>(store: &Arc<S>) {
     let expected = Balance { shard: 1, ..opened(1, Some(-60), Some(70)) };
     let key = RowKey::Balance(TENANT, account_id(1), 1);
     assert_eq!(row(&**store, key.clone()).await, Some(expected.into()));
-    stays(store, posted(-41), Reason::Insufficient).await;
-    stays(store, posted(31), Reason::CapExceeded).await;
+    stays(store, posted(-41), RefusalReason::Insufficient).await;
+    stays(store, posted(31), RefusalReason::CapExceeded).await;
     // A part that is needed where it is cannot go.
     moves(store, 2, posted(-40)).await;
-    stays(store, part(1, 0), Reason::Insufficient).await;
+    stays(store, part(1, 0), RefusalReason::Insufficient).await;
     moves(store, 3, posted(70)).await;
-    stays(store, part(0, -1), Reason::CapExceeded).await;
+    stays(store, part(0, -1), RefusalReason::CapExceeded).await;
     commit(&**store, set(4).shift(other(posted(-60)))).await;
     let expected = Balance { posted: -60, revision: 2, ..expected };
     assert_eq!(row(&**store, key).await, Some(expected.into()));
@@ -203,7 +203,7 @@ async fn crowd<S: Store>(
     store: &Arc<S>,
     guarded: Guarded,
     amount: i64,
-) -> Vec<Result<Receipt, Box<Refusal>>> {
+) -> Vec<Result<CommitReceipt, Box<CommitRefusal>>> {
     let sets = (1..=200).map(|number| {
         set(number).insert(transfer(number, 1, 2, amount.abs())).shift(moving(1, guarded, posted(amount)))
     });
@@ -213,9 +213,9 @@ async fn crowd<S: Store>(
 /// Exactly `fit` were admitted; every other was told `reason` and the balance at its bound, and left nothing.
 async fn exactly<S: Store>(
     store: &Arc<S>,
-    answers: Vec<Result<Receipt, Box<Refusal>>>,
+    answers: Vec<Result<CommitReceipt, Box<CommitRefusal>>>,
     fit: usize,
-    reason: Reason,
+    reason: RefusalReason,
     last: Balance,
 ) {
     assert_eq!(balance(&**store, account_id(1)).await, Some(last));
@@ -224,7 +224,7 @@ async fn exactly<S: Store>(
     for (answer, written) in answers.into_iter().zip(rows(&**store, keys).await) {
         assert_eq!(written.is_some(), answer.is_ok(), "{answer:?}");
         if let Err(refusal) = answer {
-            assert_eq!(*refusal, Refusal { change: 1, reason, found: Some(last.into()) });
+            assert_eq!(*refusal, CommitRefusal { change: 1, reason, found: Some(last.into()) });
         }
     }
 }
@@ -233,14 +233,14 @@ pub async fn two_hundred_debits_stop_at_the_floor<S: Store>(store: &Arc<S>) {
     let first = begin(store, Some(-3), None, 1_000).await;
     let answers = crowd(store, FLOOR, -10).await;
     let last = Balance { posted: 0, revision: 102, ..first };
-    exactly(store, answers, 100, Reason::Insufficient, last).await;
+    exactly(store, answers, 100, RefusalReason::Insufficient, last).await;
 }
 
 pub async fn two_hundred_credits_stop_at_the_cap<S: Store>(store: &Arc<S>) {
     let first = begin(store, None, Some(1_009), 0).await;
     let answers = crowd(store, CAP, 10).await;
     let last = Balance { posted: 1_000, revision: 102, ..first };
-    exactly(store, answers, 100, Reason::CapExceeded, last).await;
+    exactly(store, answers, 100, RefusalReason::CapExceeded, last).await;
 }
 
 pub async fn a_refused_move_leaves_nothing_of_its_set<S: Store>(store: &Arc<S>) {
@@ -251,7 +251,8 @@ pub async fn a_refused_move_leaves_nothing_of_its_set<S: Store>(store: &Arc<S>) 
         .insert(transfer(1, 1, 2, 101))
         .shift(moving(2, FLOOR, posted(101)))
         .shift(moving(1, FLOOR, posted(-101)));
-    let expected = Refusal { change: 3, reason: Reason::Insufficient, found: Some(first.into()) };
+    let expected =
+        CommitRefusal { change: 3, reason: RefusalReason::Insufficient, found: Some(first.into()) };
     assert_eq!(refusal(&**store, almost.clone()).await, expected);
     let keys: Vec<RowKey> = almost.changes().iter().map(crate::change::Change::key).collect();
     assert_eq!(rows(&**store, keys).await, [None, None, None, Some(first.into())]);
@@ -259,7 +260,7 @@ pub async fn a_refused_move_leaves_nothing_of_its_set<S: Store>(store: &Arc<S>) 
     // A move is undone, too, if what follows it is refused.
     commit(&**store, set(2).insert(claim(2))).await;
     let late = set(3).shift(moving(1, FLOOR, posted(-1))).insert(claim(2));
-    let expected = Refusal { change: 1, reason: Reason::Present, found: Some(claim(2).into()) };
+    let expected = CommitRefusal { change: 1, reason: RefusalReason::Present, found: Some(claim(2).into()) };
     assert_eq!(refusal(&**store, late).await, expected);
     assert_eq!(balance(&**store, account_id(1)).await, Some(first));
 }
@@ -280,7 +281,7 @@ pub async fn a_refused_move_leaves_its_neighbours_alone<S: Store>(store: &Arc<S>
             assert_eq!(there, Some(claim(number).into()));
         } else {
             let refusal = answer.expect_err("a debit that can never fit");
-            assert_eq!((refusal.change, refusal.reason), (1, Reason::Insufficient));
+            assert_eq!((refusal.change, refusal.reason), (1, RefusalReason::Insufficient));
             assert!(matches!(refusal.found, Some(Row::Balance(found)) if (50..=100).contains(&found.posted)));
             assert_eq!(there, None);
         }
@@ -297,32 +298,32 @@ pub async fn a_balance_changes_only_by_moving<S: Store>(store: &Arc<S>) {
             incoming: money.incoming,
             ..opened(1, Some(-9), Some(9))
         };
-        assert_eq!(refused(&**store, set(1).insert(rich), Reason::IllegalMove).await, None);
+        assert_eq!(refused(&**store, set(1).insert(rich), RefusalReason::IllegalMove).await, None);
         assert_eq!(balance(&**store, account_id(1)).await, None);
     }
     let there = begin(store, Some(0), None, 100).await;
-    let found = refused(&**store, set(2).insert(opened(1, None, None)), Reason::Present).await;
+    let found = refused(&**store, set(2).insert(opened(1, None, None)), RefusalReason::Present).await;
     assert_eq!(found, Some(there.into()));
     for next in [
         Balance { revision: 3, ..there },
         Balance { posted: 101, revision: 3, ..there },
         Balance { floor: None, revision: 3, ..there },
     ] {
-        let found = refused(&**store, set(3).replace(next, 2), Reason::IllegalMove).await;
+        let found = refused(&**store, set(3).replace(next, 2), RefusalReason::IllegalMove).await;
         assert_eq!(found, Some(there.into()));
     }
-    let found = refused(&**store, set(4).remove(ONE, 2), Reason::IllegalMove).await;
+    let found = refused(&**store, set(4).remove(ONE, 2), RefusalReason::IllegalMove).await;
     assert_eq!(found, Some(there.into()));
     commit(&**store, set(5).shift(moving(1, FLOOR, posted(-100)))).await;
     let emptied = Balance { posted: 0, revision: 3, ..there };
-    let found = refused(&**store, set(6).remove(ONE, 3), Reason::IllegalMove).await;
+    let found = refused(&**store, set(6).remove(ONE, 3), RefusalReason::IllegalMove).await;
     assert_eq!(found, Some(emptied.into()), "not even when nothing is in it");
 }
 
 pub async fn a_revision_counts_the_moves<S: Store>(store: &Arc<S>) {
     for revision in 1..=5 {
         commit(&**store, set(revision).shift(moving(1, FLOOR, posted(0)))).await;
-        refused(&**store, set(99).shift(moving(1, FLOOR, posted(-1))), Reason::Insufficient).await;
+        refused(&**store, set(99).shift(moving(1, FLOOR, posted(-1))), RefusalReason::Insufficient).await;
         let expected = Balance { revision: revision.unsigned_abs(), ..opened(1, Some(0), None) };
         assert_eq!(balance(&**store, account_id(1)).await, Some(expected));
     }
@@ -330,10 +331,10 @@ pub async fn a_revision_counts_the_moves<S: Store>(store: &Arc<S>) {
 
 pub async fn a_shard_moves_once_in_a_set<S: Store>(store: &Arc<S>) {
     let twice = set(1).shift(moving(1, FLOOR, posted(5))).shift(moving(1, FLOOR, posted(5)));
-    let expected = Refusal { change: 1, reason: Reason::Malformed, found: None };
+    let expected = CommitRefusal { change: 1, reason: RefusalReason::Malformed, found: None };
     assert_eq!(refusal(&**store, twice).await, expected);
     let begun = set(2).insert(opened(1, Some(0), None)).shift(moving(1, FLOOR, posted(5)));
-    let expected = Refusal { change: 1, reason: Reason::Malformed, found: None };
+    let expected = CommitRefusal { change: 1, reason: RefusalReason::Malformed, found: None };
     assert_eq!(refusal(&**store, begun).await, expected);
     assert_eq!(balance(&**store, account_id(1)).await, None);
 }

@@ -7,7 +7,7 @@ use super::variants::one_of_each;
 use crate::change::ChangeSet;
 use crate::port::{Due, EntryPage, Position, Scan, Store, Upto};
 use crate::row::Row;
-use counterfoil_core::idempotency::claim::{Claim, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimState};
 use counterfoil_core::types::limits::{CHANGES_PER_SET_MAX, SCAN_MAX};
 use counterfoil_core::types::time::Time;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ fn in_sets(rows: &[Row]) -> Vec<ChangeSet> {
 }
 
 fn settled_claim(number: i64) -> Claim {
-    claim_in(number, State::Completed(settled(b"", at(number.unsigned_abs()))))
+    claim_in(number, ClaimState::Completed(settled(b"", at(number.unsigned_abs()))))
 }
 
 /// Every range a scan can have, from its beginning.

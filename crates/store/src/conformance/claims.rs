@@ -3,27 +3,27 @@
 use super::ask::{commit, refused, row, together};
 use super::fixtures::{TENANT, at, charge_id, claim, claim_in, fingerprint, lease, reclaimed, set, settled};
 use super::variants::states;
-use crate::port::{Reason, Receipt, Refusal, Store};
+use crate::port::{CommitReceipt, CommitRefusal, RefusalReason, Store};
 use crate::row::{Row, RowKey};
-use counterfoil_core::idempotency::claim::{Claim, Event, Hold, Resource, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimEvent, ClaimState, Custody, Resource};
 use counterfoil_core::types::id::Holder;
 use counterfoil_core::types::time::Time;
 use std::sync::Arc;
 
 /// The same claim in another state, one revision on.
-fn moved(claim: &Claim, state: State) -> Claim {
+fn moved(claim: &Claim, state: ClaimState) -> Claim {
     Claim { revision: claim.revision + 1, state, ..claim.clone() }
 }
 
 pub async fn every_legal_move_commits<S: Store>(store: &Arc<S>) {
     let events = [
-        Event::Renewed { until: at(60_000) },
-        Event::TakenOver(lease(at(40_000))),
-        Event::Completed(settled(b"done", at(9))),
-        Event::Failed(settled(b"no", at(9))),
-        Event::PutOff { not_before: at(9) },
-        Event::Doubted { not_before: at(9) },
-        Event::Aged { tombstone_until: at(99) },
+        ClaimEvent::Renewed { until: at(60_000) },
+        ClaimEvent::TakenOver(lease(at(40_000))),
+        ClaimEvent::Completed(settled(b"done", at(9))),
+        ClaimEvent::Failed(settled(b"no", at(9))),
+        ClaimEvent::PutOff { not_before: at(9) },
+        ClaimEvent::Doubted { not_before: at(9) },
+        ClaimEvent::Aged { tombstone_until: at(99) },
     ];
     let mut number = 0;
     for state in states() {
@@ -41,12 +41,12 @@ pub async fn every_legal_move_commits<S: Store>(store: &Arc<S>) {
 }
 
 pub async fn an_illegal_move_is_refused<S: Store>(store: &Arc<S>) {
-    let in_flight = State::InFlight(lease(at(0)));
-    let put_off = State::FailedRetry { not_before: at(1) };
-    let waiting = State::Uncertain(Hold::Waiting { not_before: at(1) });
-    let completed = State::Completed(settled(b"yes", at(1)));
-    let failed = State::FailedTerminal(settled(b"no", at(1)));
-    let expired = State::Expired { tombstone_until: at(9) };
+    let in_flight = ClaimState::InFlight(lease(at(0)));
+    let put_off = ClaimState::FailedRetry { not_before: at(1) };
+    let waiting = ClaimState::Uncertain(Custody::Waiting { not_before: at(1) });
+    let completed = ClaimState::Completed(settled(b"yes", at(1)));
+    let failed = ClaimState::FailedTerminal(settled(b"no", at(1)));
+    let expired = ClaimState::Expired { tombstone_until: at(9) };
     let illegal = [
         (&in_flight, vec![&expired]),
         (&put_off, vec![&put_off, &waiting, &completed, &failed, &expired]),
@@ -60,7 +60,7 @@ pub async fn an_illegal_move_is_refused<S: Store>(store: &Arc<S>) {
         commit(&**store, set(number).insert(before.clone())).await;
         for to in targets {
             let after = Claim { fence: 2, ..moved(&before, to.clone()) };
-            let found = refused(&**store, set(99).replace(after, 1), Reason::IllegalMove).await;
+            let found = refused(&**store, set(99).replace(after, 1), RefusalReason::IllegalMove).await;
             assert_eq!(found, Some(before.clone().into()), "{} to {}", from.name(), to.name());
         }
         assert_eq!(row(&**store, RowKey::Claim(before.tenant, before.id)).await, Some(before.into()));
@@ -70,7 +70,7 @@ pub async fn an_illegal_move_is_refused<S: Store>(store: &Arc<S>) {
 pub async fn a_claim_never_forgets_its_past<S: Store>(store: &Arc<S>) {
     let before = Claim { fence: 4, attempts: 4, ..claim(1) };
     commit(&**store, set(1).insert(before.clone())).await;
-    let legal = moved(&before, State::Completed(settled(b"", at(1))));
+    let legal = moved(&before, ClaimState::Completed(settled(b"", at(1))));
     for illegal in [
         Claim { fence: 3, ..legal.clone() },
         Claim { attempts: 3, ..legal.clone() },
@@ -78,7 +78,7 @@ pub async fn a_claim_never_forgets_its_past<S: Store>(store: &Arc<S>) {
         Claim { created_at: at(1), ..legal.clone() },
         Claim { makes: Resource::Transfer, ..legal.clone() },
     ] {
-        let found = refused(&**store, set(2).replace(illegal, 1), Reason::IllegalMove).await;
+        let found = refused(&**store, set(2).replace(illegal, 1), RefusalReason::IllegalMove).await;
         assert_eq!(found, Some(before.clone().into()));
     }
     commit(&**store, set(3).replace(legal, 1)).await;
@@ -86,19 +86,19 @@ pub async fn a_claim_never_forgets_its_past<S: Store>(store: &Arc<S>) {
 
 pub async fn a_free_key_is_claimed_anew<S: Store>(store: &Arc<S>) {
     let ends = [
-        State::Expired { tombstone_until: at(1) },
-        State::Completed(settled(b"", at(1))),
-        State::FailedTerminal(settled(b"", at(1))),
+        ClaimState::Expired { tombstone_until: at(1) },
+        ClaimState::Completed(settled(b"", at(1))),
+        ClaimState::FailedTerminal(settled(b"", at(1))),
     ];
     for (number, end) in (1..).zip(ends) {
         let old = Claim { fence: 7, revision: 7, attempts: 7, ..claim_in(number, end) };
         commit(&**store, set(number).insert(old.clone())).await;
         // A request that needs no provider is settled by its first write.
-        let settled = State::Completed(settled(b"again", at(2)));
+        let settled = ClaimState::Completed(settled(b"again", at(2)));
         let state = if number == 1 { reclaimed(&old, 0).state } else { settled };
         let new = Claim { state, makes: Resource::Transfer, ..reclaimed(&old, number + 100) };
         let stale_fence = Claim { fence: 7, ..new.clone() };
-        let found = refused(&**store, set(50).replace(stale_fence, 7), Reason::IllegalMove).await;
+        let found = refused(&**store, set(50).replace(stale_fence, 7), RefusalReason::IllegalMove).await;
         assert_eq!(found, Some(old.into()));
         commit(&**store, set(number + 10).replace(new.clone(), 7)).await;
         assert_eq!(row(&**store, RowKey::Claim(new.tenant, new.id)).await, Some(new.into()));
@@ -108,26 +108,26 @@ pub async fn a_free_key_is_claimed_anew<S: Store>(store: &Arc<S>) {
 /// A key that was swept and used again counts its revisions from 1: a slow writer may expect the right revision of the
 /// wrong record.
 pub async fn an_answer_that_is_still_good_is_not_claimed_over<S: Store>(store: &Arc<S>) {
-    let swept = claim_in(1, State::Expired { tombstone_until: at(1) });
-    let young = Claim { created_at: at(2), ..claim_in(1, State::Completed(settled(b"young", at(3)))) };
+    let swept = claim_in(1, ClaimState::Expired { tombstone_until: at(1) });
+    let young = Claim { created_at: at(2), ..claim_in(1, ClaimState::Completed(settled(b"young", at(3)))) };
     commit(&**store, set(1).insert(young.clone())).await;
     let slow = Claim { created_at: at(2), ..reclaimed(&swept, 9) };
-    let found = refused(&**store, set(2).replace(slow, swept.revision), Reason::IllegalMove).await;
+    let found = refused(&**store, set(2).replace(slow, swept.revision), RefusalReason::IllegalMove).await;
     assert_eq!(found, Some(young.into()));
 }
 
 pub async fn a_key_at_work_is_not_claimed_anew<S: Store>(store: &Arc<S>) {
     let at_work = [
-        State::InFlight(lease(at(0))),
-        State::FailedRetry { not_before: at(1) },
-        State::Uncertain(Hold::Waiting { not_before: at(1) }),
-        State::Uncertain(Hold::Held(lease(at(0)))),
+        ClaimState::InFlight(lease(at(0))),
+        ClaimState::FailedRetry { not_before: at(1) },
+        ClaimState::Uncertain(Custody::Waiting { not_before: at(1) }),
+        ClaimState::Uncertain(Custody::Held(lease(at(0)))),
     ];
     for (number, state) in (1..).zip(at_work) {
         let old = claim_in(number, state);
         commit(&**store, set(number).insert(old.clone())).await;
         let new = reclaimed(&old, number + 100);
-        let found = refused(&**store, set(50).replace(new, 1), Reason::IllegalMove).await;
+        let found = refused(&**store, set(50).replace(new, 1), RefusalReason::IllegalMove).await;
         assert_eq!(found, Some(old.into()));
     }
 }
@@ -135,18 +135,18 @@ pub async fn a_key_at_work_is_not_claimed_anew<S: Store>(store: &Arc<S>) {
 pub async fn only_a_settled_claim_whose_time_ends_is_removed<S: Store>(store: &Arc<S>) {
     for (number, state) in (1..).zip(states()) {
         let kept = match &state {
-            State::InFlight(_) | State::FailedRetry { .. } | State::Uncertain(_) => true,
-            State::Completed(settled) | State::FailedTerminal(settled) => {
+            ClaimState::InFlight(_) | ClaimState::FailedRetry { .. } | ClaimState::Uncertain(_) => true,
+            ClaimState::Completed(settled) | ClaimState::FailedTerminal(settled) => {
                 settled.windows.tombstone_until == Time::MAX
             }
-            State::Expired { tombstone_until } => *tombstone_until == Time::MAX,
+            ClaimState::Expired { tombstone_until } => *tombstone_until == Time::MAX,
         };
         let there = claim_in(number, state);
         let key = RowKey::Claim(there.tenant, there.id);
         commit(&**store, set(number).insert(there.clone())).await;
         let removal = set(number + 50).remove(key.clone(), 1);
         if kept {
-            let found = refused(&**store, removal, Reason::IllegalMove).await;
+            let found = refused(&**store, removal, RefusalReason::IllegalMove).await;
             assert_eq!(found, Some(there.into()));
         } else {
             commit(&**store, removal).await;
@@ -160,7 +160,7 @@ pub async fn a_hundred_claims_on_one_key_have_one_winner<S: Store>(store: &Arc<S
         (1..=100).map(|number| Claim { subject: charge_id(number).into(), ..claim(1) }).collect();
     let sets = (1..).zip(&rivals).map(|(number, rival)| set(number).insert(rival.clone()));
     let answers = together(store, sets.collect()).await;
-    one_winner(store, RowKey::Claim(TENANT, claim(1).id), &rivals, answers, Reason::Present).await;
+    one_winner(store, RowKey::Claim(TENANT, claim(1).id), &rivals, answers, RefusalReason::Present).await;
 }
 
 pub async fn a_hundred_takeovers_have_one_winner<S: Store>(store: &Arc<S>) {
@@ -169,12 +169,12 @@ pub async fn a_hundred_takeovers_have_one_winner<S: Store>(store: &Arc<S>) {
         .map(|slot| {
             let mut lease = lease(at(60_000));
             lease.holder = Holder { slot, epoch: 1 };
-            claim(1).on(Event::TakenOver(lease)).expect("a claim in flight may be taken over")
+            claim(1).on(ClaimEvent::TakenOver(lease)).expect("a claim in flight may be taken over")
         })
         .collect();
     let sets = (1..).zip(&rivals).map(|(number, rival)| set(number).replace(rival.clone(), 1));
     let answers = together(store, sets.collect()).await;
-    one_winner(store, RowKey::Claim(TENANT, claim(1).id), &rivals, answers, Reason::Stale).await;
+    one_winner(store, RowKey::Claim(TENANT, claim(1).id), &rivals, answers, RefusalReason::Stale).await;
 }
 
 /// Exactly one rival's row is there, and every other was told so.
@@ -182,8 +182,8 @@ async fn one_winner<S: Store>(
     store: &Arc<S>,
     key: RowKey,
     rivals: &[Claim],
-    answers: Vec<Result<Receipt, Box<Refusal>>>,
-    reason: Reason,
+    answers: Vec<Result<CommitReceipt, Box<CommitRefusal>>>,
+    reason: RefusalReason,
 ) {
     let winners: Vec<&Claim> =
         rivals.iter().zip(&answers).filter(|(_, answer)| answer.is_ok()).map(|(rival, _)| rival).collect();

@@ -4,8 +4,8 @@ use super::ask::{balance, commit, refused, row, touched};
 use super::fixtures::ledger::{FLOOR, account_id, moving, opened, posted};
 use super::fixtures::{TENANT, charge_id, claim, opening, set};
 use crate::change::{Change, ChangeSet};
-use crate::memory::{Fault, MemoryStore};
-use crate::port::{CommitError, Reason, Store};
+use crate::memory::{MemoryFault, MemoryStore};
+use crate::port::{CommitError, RefusalReason, Store};
 use crate::row::RowKey;
 use counterfoil_core::ledger::balance::Balance;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub trait Doubtful {
 
 impl Doubtful for MemoryStore {
     fn doubt_next(&self, applied: bool) {
-        self.fail_next(&[if applied { Fault::DoubtAfter } else { Fault::DoubtBefore }]);
+        self.fail_next(&[if applied { MemoryFault::DoubtAfter } else { MemoryFault::DoubtBefore }]);
     }
 }
 
@@ -50,7 +50,7 @@ pub async fn a_doubtful_commit_that_did_not_happen_may_be_tried_again<S: Store +
 pub async fn a_repeated_doubtful_commit_finds_its_own_row<S: Store + Doubtful>(store: &Arc<S>) {
     doubted(store, opening(1), true).await;
     let receipt = store.committed(opening(1).id()).await;
-    let found = refused(&**store, opening(1), Reason::Present).await;
+    let found = refused(&**store, opening(1), RefusalReason::Present).await;
     assert_eq!(found, Some(claim(1).into()));
     assert_eq!(store.committed(opening(1).id()).await, receipt, "a refusal must not move the receipt");
 }
@@ -58,7 +58,7 @@ pub async fn a_repeated_doubtful_commit_finds_its_own_row<S: Store + Doubtful>(s
 pub async fn a_doubtful_commit_is_in_the_feed_once_or_never<S: Store + Doubtful>(store: &Arc<S>) {
     doubted(store, opening(1), true).await;
     doubted(store, opening(2), false).await;
-    refused(&**store, opening(1), Reason::Present).await;
+    refused(&**store, opening(1), RefusalReason::Present).await;
     let last = set(3).insert(claim(3));
     commit(&**store, last).await;
     let first: Vec<RowKey> = opening(1).changes().iter().map(Change::key).collect();
@@ -69,7 +69,7 @@ pub async fn a_doubtful_move_happens_once_or_never<S: Store + Doubtful>(store: &
     let credit = |number| set(number).insert(claim(number)).shift(moving(1, FLOOR, posted(5)));
     let there = |posted, revision| Some(Balance { posted, revision, ..opened(1, Some(0), None) });
     doubted(store, credit(1), true).await;
-    assert_eq!(refused(&**store, credit(1), Reason::Present).await, Some(claim(1).into()));
+    assert_eq!(refused(&**store, credit(1), RefusalReason::Present).await, Some(claim(1).into()));
     assert_eq!(balance(&**store, account_id(1)).await, there(5, 1));
     doubted(store, credit(2), false).await;
     assert_eq!(balance(&**store, account_id(1)).await, there(5, 1));

@@ -7,9 +7,9 @@ use super::variants::states;
 use crate::change::ChangeSet;
 use crate::port::{Due, Store};
 use crate::row::RowKey;
-use counterfoil_core::idempotency::claim::{Claim, State};
+use counterfoil_core::idempotency::claim::{Claim, ClaimState};
 use counterfoil_core::ledger::hold::{self, Hold};
-use counterfoil_core::outbox::{Outbox, Park};
+use counterfoil_core::outbox::{Outbox, ParkReason};
 use counterfoil_core::types::time::Time;
 use std::sync::Arc;
 
@@ -39,9 +39,9 @@ pub async fn the_most_overdue_comes_first<S: Store>(store: &Arc<S>) {
 pub async fn parked_work_is_never_due<S: Store>(store: &Arc<S>) {
     let parked = |number, parked| Outbox { parked: Some(parked), ..work_due(number, 1) };
     let all = set(1)
-        .insert(parked(1, Park::AnswerDiffers))
-        .insert(parked(2, Park::NoEvidence))
-        .insert(parked(3, Park::Contradiction))
+        .insert(parked(1, ParkReason::AnswerDiffers))
+        .insert(parked(2, ParkReason::NoEvidence))
+        .insert(parked(3, ParkReason::Contradiction))
         .insert(work_due(4, 2));
     commit(&**store, all).await;
     assert_eq!(due(&**store, Due::Outbox, Time::MAX, 10).await, work(&[4]));
@@ -72,10 +72,10 @@ pub async fn claims_are_due_when_their_window_is_over<S: Store>(store: &Arc<S>) 
         numbers.iter().map(|number| RowKey::Claim(TENANT, claim_id(*number))).collect()
     };
     let all = set(1)
-        .insert(claim_in(1, State::Completed(settled(b"", at(300)))))
-        .insert(claim_in(2, State::FailedTerminal(settled(b"", at(100)))))
-        .insert(claim_in(3, State::Expired { tombstone_until: at(200) }))
-        .insert(claim_in(4, State::Expired { tombstone_until: Time::MAX }))
+        .insert(claim_in(1, ClaimState::Completed(settled(b"", at(300)))))
+        .insert(claim_in(2, ClaimState::FailedTerminal(settled(b"", at(100)))))
+        .insert(claim_in(3, ClaimState::Expired { tombstone_until: at(200) }))
+        .insert(claim_in(4, ClaimState::Expired { tombstone_until: Time::MAX }))
         .insert(claim(5));
     commit(&**store, all).await;
     // What is still at work, or remembered for good, never comes up.
@@ -90,7 +90,7 @@ pub async fn claims_are_due_when_their_window_is_over<S: Store>(store: &Arc<S>) 
     }
     assert_eq!(due(&**store, Due::Claims, Time::MAX, 100).await, claims(&[2, 3, 1]));
     assert_eq!(due(&**store, Due::Outbox, Time::MAX, 10).await, []);
-    let aged = claim_in(2, State::Expired { tombstone_until: at(500) });
+    let aged = claim_in(2, ClaimState::Expired { tombstone_until: at(500) });
     let aged = Claim { revision: 2, ..aged };
     commit(&**store, set(3).replace(aged, 1)).await;
     assert_eq!(due(&**store, Due::Claims, at(499), 10).await, claims(&[3, 1]));
@@ -103,15 +103,18 @@ pub async fn holds_are_due_at_their_deadline_and_not_after_their_end<S: Store>(s
         numbers.iter().map(|number| RowKey::Hold(TENANT, hold_id(*number))).collect()
     };
     let by = transaction_id(9);
-    let ended = until(4, 10).ended(hold::State::Voided { by });
+    let ended = until(4, 10).ended(hold::HoldState::Voided { by });
     let all = [until(3, 100), until(1, 300), until(2, 200), ended, Hold { expires_at: Time::MAX, ..hold(5) }];
     commit(&**store, all.into_iter().fold(set(1), ChangeSet::insert)).await;
     for (ms, expected) in [(99, vec![]), (100, vec![3]), (299, vec![3, 2]), (300, vec![3, 2, 1])] {
         assert_eq!(due(&**store, Due::Holds, at(ms), 10).await, holds(&expected), "at {ms} ms");
     }
     assert_eq!(due(&**store, Due::Holds, at(300), 2).await, holds(&[3, 2]));
-    let ends =
-        [hold::State::Posted { amount: 1, by }, hold::State::Voided { by }, hold::State::Lapsed { by }];
+    let ends = [
+        hold::HoldState::Posted { amount: 1, by },
+        hold::HoldState::Voided { by },
+        hold::HoldState::Lapsed { by },
+    ];
     for ((number, ms), end) in [(3, 100), (2, 200), (1, 300)].into_iter().zip(ends) {
         commit(&**store, set(10 + number).replace(until(number, ms).ended(end), 1)).await;
     }

@@ -5,7 +5,7 @@ use super::fixtures::ledger::{FLOOR, moving, posted};
 use super::fixtures::{TENANT, audit, charge, charge_id, claim, opening, outbox, set};
 use super::variants::one_of_each;
 use crate::change::{Change, ChangeSet, Move};
-use crate::port::{Committed, Position, Reason, Receipt, Store};
+use crate::port::{CommitReceipt, Committed, Position, RefusalReason, Store};
 use crate::row::RowKey;
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::types::id::SetId;
@@ -18,14 +18,14 @@ async fn feed<S: Store>(store: &Arc<S>, after: u64, limit: usize) -> Vec<Committ
 
 pub async fn positions_are_dense_from_one<S: Store>(store: &Arc<S>) {
     assert_eq!(feed(store, 0, 10).await, []);
-    let mut receipts: Vec<Receipt> = Vec::new();
+    let mut receipts: Vec<CommitReceipt> = Vec::new();
     for number in 1..=5 {
         receipts.push(commit(&**store, opening(number)).await);
-        refused(&**store, opening(number), Reason::Present).await;
+        refused(&**store, opening(number), RefusalReason::Present).await;
     }
     let positions: Vec<u64> = receipts.iter().map(|receipt| receipt.position.0).collect();
     assert_eq!(positions, [1, 2, 3, 4, 5], "a refusal must not use up a position");
-    let told: Vec<Receipt> = feed(store, 0, 10).await.iter().map(|entry| entry.receipt).collect();
+    let told: Vec<CommitReceipt> = feed(store, 0, 10).await.iter().map(|entry| entry.receipt).collect();
     assert_eq!(told, receipts);
 }
 
@@ -80,8 +80,8 @@ pub async fn the_feed_goes_on_after_a_position<S: Store>(store: &Arc<S>) {
 
 pub async fn a_refused_set_is_not_in_the_feed<S: Store>(store: &Arc<S>) {
     commit(&**store, set(1).insert(claim(1))).await;
-    refused(&**store, set(2).insert(claim(1)), Reason::Present).await;
-    refused(&**store, set(3), Reason::Malformed).await;
+    refused(&**store, set(2).insert(claim(1)), RefusalReason::Present).await;
+    refused(&**store, set(3), RefusalReason::Malformed).await;
     assert_eq!(feed(store, 0, 10).await.len(), 1);
     for refused in [2, 3] {
         assert_eq!(store.committed(SetId::from_i64(refused)).await, Ok(None));

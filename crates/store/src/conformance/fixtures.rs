@@ -3,16 +3,16 @@
 pub mod ledger;
 
 use crate::change::ChangeSet;
-use counterfoil_core::audit::{Kind, Record};
-use counterfoil_core::idempotency::claim::{Claim, ClaimId, Lease, Resource, Settled, State};
+use counterfoil_core::audit::{AuditKind, AuditRecord};
+use counterfoil_core::idempotency::claim::{Claim, ClaimId, ClaimState, Lease, Resource, Settled};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
-use counterfoil_core::idempotency::reply::{Media, Reply};
+use counterfoil_core::idempotency::reply::{Reply, ReplyMedia};
 use counterfoil_core::idempotency::window::Windows;
 use counterfoil_core::outbox::{Flow, History, Outbox, Payment, ProviderBinding, Saga};
-use counterfoil_core::payments::charge::{Charge, Order, Status, Sums};
+use counterfoil_core::payments::charge::{Charge, ChargeOrder, ChargeStatus, ChargeSums};
 use counterfoil_core::payments::operation::{self, Operation};
 use counterfoil_core::payments::payout::{self, Payout};
-use counterfoil_core::saga::progress::Progress;
+use counterfoil_core::saga::progress::SagaProgress;
 use counterfoil_core::tenancy::{ApiKey, Scopes, Tenant, TenantName};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
@@ -80,11 +80,11 @@ pub const fn lease(now: Time) -> Lease {
 
 /// A claim in flight since [`NOW`].
 pub fn claim(number: i64) -> Claim {
-    claim_in(number, State::InFlight(lease(NOW)))
+    claim_in(number, ClaimState::InFlight(lease(NOW)))
 }
 
 /// A claim in that state.
-pub fn claim_in(number: i64, state: State) -> Claim {
+pub fn claim_in(number: i64, state: ClaimState) -> Claim {
     Claim {
         id: claim_id(number),
         tenant: TENANT,
@@ -109,7 +109,7 @@ pub fn reclaimed(old: &Claim, subject: i64) -> Claim {
         fence: old.fence.saturating_add(1),
         revision: old.revision.saturating_add(1),
         attempts: 1,
-        state: State::InFlight(lease(at(100_000_000))),
+        state: ClaimState::InFlight(lease(at(100_000_000))),
         ..old.clone()
     }
 }
@@ -119,7 +119,7 @@ pub fn settled(body: &[u8], replay_until: Time) -> Settled {
     Settled {
         reply: Reply {
             status: 201,
-            media: Media::Json,
+            media: ReplyMedia::Json,
             location: Some("/v1/charges/ch_fixture".into()),
             body: body.to_vec().into(),
         },
@@ -133,7 +133,7 @@ pub fn charge(number: i64) -> Charge {
     Charge {
         id: charge_id(number),
         tenant: TENANT,
-        order: Arc::new(Order {
+        order: Arc::new(ChargeOrder {
             amount: Money::new(1_250, usd).expect("12.50 is an amount"),
             payment_method: Masked::new("pm_card_visa".into()),
             capture: true,
@@ -142,8 +142,8 @@ pub fn charge(number: i64) -> Charge {
             description: None,
             metadata: BTreeMap::new(),
         }),
-        status: Status::Processing,
-        sums: Sums::default(),
+        status: ChargeStatus::Processing,
+        sums: ChargeSums::default(),
         working: None,
         provider: binding(),
         provider_reference: None,
@@ -165,9 +165,9 @@ pub fn operation(number: i64, charge: i64) -> Operation {
         id: OperationId::from_i64(number),
         tenant: TENANT,
         charge: charge_id(charge),
-        kind: operation::Kind::Refund,
+        kind: operation::OperationKind::Refund,
         amount: Money::new(100, usd).expect("1.00 is an amount"),
-        status: operation::Status::Processing,
+        status: operation::OperationStatus::Processing,
         provider_reference: None,
         failure: None,
         created_at: NOW,
@@ -181,14 +181,14 @@ pub fn payout(number: i64) -> Payout {
     Payout {
         id: PayoutId::from_i64(number),
         tenant: TENANT,
-        order: Arc::new(payout::Order {
+        order: Arc::new(payout::PayoutOrder {
             amount: Money::new(800, usd).expect("8.00 is an amount"),
             account: AccountId::from_i64(9),
             destination: None,
             description: None,
             metadata: BTreeMap::new(),
         }),
-        status: payout::Status::Processing,
+        status: payout::PayoutStatus::Processing,
         provider: binding(),
         provider_reference: None,
         failure: None,
@@ -203,7 +203,11 @@ pub fn payout_work(number: i64) -> Outbox {
     Outbox {
         id: id.into(),
         payment: Payment::Payout(id),
-        saga: Saga { flow: Flow::Payout, version: 1, progress: Progress { step: 1, ..Progress::START } },
+        saga: Saga {
+            flow: Flow::Payout,
+            version: 1,
+            progress: SagaProgress { step: 1, ..SagaProgress::START },
+        },
         hold: Some(HoldId::from_i64(number)),
         ..outbox(number)
     }
@@ -214,7 +218,7 @@ pub fn outbox(number: i64) -> Outbox {
     Outbox {
         id: charge_id(number).into(),
         payment: Payment::Charge(charge_id(number)),
-        saga: Saga { flow: Flow::Charge, version: 1, progress: Progress::START },
+        saga: Saga { flow: Flow::Charge, version: 1, progress: SagaProgress::START },
         hold: None,
         claim: claim_id(number),
         tenant: TENANT,
@@ -233,14 +237,14 @@ pub fn work_due(number: i64, ms: u64) -> Outbox {
 }
 
 /// The `step`th audit record of that charge.
-pub fn audit(number: i64, step: u64) -> Record {
-    Record {
+pub fn audit(number: i64, step: u64) -> AuditRecord {
+    AuditRecord {
         id: Ulid::new(at(step), u128::from(step)),
         tenant: TENANT,
         subject: charge_id(number).into(),
         at: at(step),
         fence: 1,
-        kind: Kind::Claimed,
+        kind: AuditKind::Claimed,
         detail: format!("step={step}"),
     }
 }

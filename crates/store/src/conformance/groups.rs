@@ -3,17 +3,17 @@
 use super::ask::{commit, refusal, row, rows, together, touched};
 use super::fixtures::{TENANT, audit, charge, charge_id, claim, opening, outbox, set};
 use crate::change::{Change, ChangeSet};
-use crate::port::{Reason, Refusal, Store};
+use crate::port::{CommitRefusal, RefusalReason, Store};
 use crate::row::{Row, RowKey};
 use counterfoil_core::outbox::Outbox;
-use counterfoil_core::payments::charge::{Charge, Status};
+use counterfoil_core::payments::charge::{Charge, ChargeStatus};
 use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
 use std::sync::Arc;
 use tokio::task::{JoinSet, yield_now};
 
 pub async fn a_refused_set_leaves_nothing<S: Store>(store: &Arc<S>) {
     commit(&**store, opening(1)).await;
-    let succeeded = Charge { status: Status::Succeeded, revision: 2, ..charge(1) };
+    let succeeded = Charge { status: ChargeStatus::Succeeded, revision: 2, ..charge(1) };
     // Everything before the last change is fine: an insertion, a replacement and a removal.
     let almost = set(2)
         .insert(charge(2))
@@ -21,7 +21,7 @@ pub async fn a_refused_set_leaves_nothing<S: Store>(store: &Arc<S>) {
         .remove(RowKey::Outbox(TENANT, charge_id(1).into()), 1)
         .insert(claim(1));
     let refusal = refusal(&**store, almost.clone()).await;
-    let expected = Refusal { change: 3, reason: Reason::Present, found: Some(claim(1).into()) };
+    let expected = CommitRefusal { change: 3, reason: RefusalReason::Present, found: Some(claim(1).into()) };
     assert_eq!(refusal, expected);
     let after = rows(&**store, almost.changes().iter().map(Change::key).collect()).await;
     let before = [None, Some(charge(1).into()), Some(outbox(1).into()), Some(claim(1).into())];
@@ -34,13 +34,14 @@ pub async fn the_first_refused_change_is_named<S: Store>(store: &Arc<S>) {
     commit(&**store, set(1).insert(charge(1)).insert(charge(2))).await;
     let twice_wrong =
         set(2).insert(charge(3)).remove(RowKey::Charge(TENANT, charge_id(2)), 1).insert(charge(1));
-    let expected = Refusal { change: 1, reason: Reason::IllegalMove, found: Some(charge(2).into()) };
+    let expected =
+        CommitRefusal { change: 1, reason: RefusalReason::IllegalMove, found: Some(charge(2).into()) };
     assert_eq!(refusal(&**store, twice_wrong).await, expected);
 }
 
 async fn is_malformed<S: Store>(store: &Arc<S>, changes: ChangeSet, change: usize) {
     let id = changes.id();
-    let expected = Refusal { change, reason: Reason::Malformed, found: None };
+    let expected = CommitRefusal { change, reason: RefusalReason::Malformed, found: None };
     assert_eq!(refusal(&**store, changes).await, expected);
     assert_eq!(store.committed(id).await, Ok(None));
     assert_eq!(touched(&**store).await, Vec::<Vec<RowKey>>::new());
@@ -76,7 +77,7 @@ pub async fn a_row_named_twice_is_malformed<S: Store>(store: &Arc<S>) {
 
 pub async fn inserts_replaces_and_removals_travel_together<S: Store>(store: &Arc<S>) {
     commit(&**store, opening(1)).await;
-    let succeeded = Charge { status: Status::Succeeded, revision: 2, ..charge(1) };
+    let succeeded = Charge { status: ChargeStatus::Succeeded, revision: 2, ..charge(1) };
     let settling = set(2)
         .replace(succeeded.clone(), 1)
         .remove(RowKey::Outbox(TENANT, charge_id(1).into()), 1)
@@ -98,7 +99,8 @@ pub async fn one_refusal_never_fails_its_neighbours<S: Store>(store: &Arc<S>) {
     for ((number, sent), answer) in (1_i64..).zip(&sets).zip(answers) {
         let there = row(&**store, RowKey::Charge(TENANT, charge_id(number))).await;
         if number % 3 == 0 {
-            let expected = Refusal { change: 4, reason: Reason::Present, found: Some(claim(0).into()) };
+            let expected =
+                CommitRefusal { change: 4, reason: RefusalReason::Present, found: Some(claim(0).into()) };
             assert_eq!(answer, Err(Box::new(expected)));
             assert_eq!(there, None);
         } else {

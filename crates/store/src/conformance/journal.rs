@@ -6,11 +6,11 @@ use super::fixtures::ledger::{account_id, reversal, snapshot, transaction_id, tr
 use super::fixtures::{TENANT, claim, set};
 use super::variants::ledger::{every_layer, most_legs, several_assets};
 use crate::change::ChangeSet;
-use crate::port::{EntryPage, Folded, Position, Reason, Receipt, Scan, Store, Upto};
+use crate::port::{CommitReceipt, EntryPage, Folded, Position, RefusalReason, Scan, Store, Upto};
 use crate::row::{Row, RowKey};
 use counterfoil_core::ledger::snapshot::Snapshot;
-use counterfoil_core::ledger::totals::{Entry, Totals};
-use counterfoil_core::ledger::transaction::{Kind, Layer, Legs, Transaction};
+use counterfoil_core::ledger::totals::{AccountEntry, Totals};
+use counterfoil_core::ledger::transaction::{Layer, Legs, Transaction, TransactionKind};
 use counterfoil_core::types::limits::{AMOUNT_MAX, CHANGES_PER_SET_MAX};
 use counterfoil_core::types::time::{Span, Time};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 const PAIR: [i64; 2] = [1, 2];
 
 /// Commits each transaction in a set of its own; the entries of that account, in the order of the commits.
-async fn written<S: Store>(store: &Arc<S>, account: i64, transactions: &[Transaction]) -> Vec<Entry> {
+async fn written<S: Store>(store: &Arc<S>, account: i64, transactions: &[Transaction]) -> Vec<AccountEntry> {
     let mut all = Vec::new();
     for (number, transaction) in (1..).zip(transactions) {
         let receipt = commit(&**store, set(number).insert(transaction.clone())).await;
@@ -29,17 +29,17 @@ async fn written<S: Store>(store: &Arc<S>, account: i64, transactions: &[Transac
 }
 
 /// The entries a committed transaction has in an account.
-fn of(account: i64, transaction: &Transaction, receipt: Receipt) -> Vec<Entry> {
-    let own = |entry: &Entry| entry.account == account_id(account);
+fn of(account: i64, transaction: &Transaction, receipt: CommitReceipt) -> Vec<AccountEntry> {
+    let own = |entry: &AccountEntry| entry.account == account_id(account);
     transaction.entries(receipt.position, receipt.at).filter(own).collect()
 }
 
 /// What those entries add up to, as a store tells it.
-fn sum<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Folded {
+fn sum<'a>(entries: impl IntoIterator<Item = &'a AccountEntry>) -> Folded {
     let mut folded = Folded::default();
     for entry in entries {
         folded.totals = folded.totals.plus(entry.side, entry.layer, entry.amount);
-        folded.last = Some(Receipt { position: entry.position, at: entry.at });
+        folded.last = Some(CommitReceipt { position: entry.position, at: entry.at });
     }
     folded
 }
@@ -50,11 +50,11 @@ fn transfers() -> Vec<Transaction> {
     order.into_iter().map(|(number, from, to)| transfer(number, from, to, number * 10)).collect()
 }
 
-fn newest_first(entries: &[Entry]) -> Vec<Entry> {
+fn newest_first(entries: &[AccountEntry]) -> Vec<AccountEntry> {
     entries.iter().rev().copied().collect()
 }
 
-const fn mark(entry: &Entry) -> EntryPage {
+const fn mark(entry: &AccountEntry) -> EntryPage {
     EntryPage::Before(Some((entry.transaction, entry.leg)))
 }
 
@@ -85,10 +85,10 @@ pub async fn entries_of_an_account_oldest_first_after_a_position<S: Store>(store
     let own = written(store, 1, &transfers()).await;
     for after in [0, 1, 2, 3, 6, 7, 8, u64::MAX] {
         let page = EntryPage::After(Position(after));
-        let expected: Vec<Entry> =
+        let expected: Vec<AccountEntry> =
             own.iter().filter(|entry| entry.position > Position(after)).copied().collect();
         assert_eq!(entries(&**store, account_id(1), page, 99).await, expected, "after {after}");
-        let some: Vec<Entry> = expected.into_iter().take(2).collect();
+        let some: Vec<AccountEntry> = expected.into_iter().take(2).collect();
         assert_eq!(entries(&**store, account_id(1), page, 2).await, some);
         assert_eq!(entries(&**store, account_id(1), page, 0).await, []);
     }
@@ -145,13 +145,13 @@ pub async fn transactions_of_one_set_stand_by_id_and_leg<S: Store>(store: &Arc<S
 pub async fn every_leg_is_an_entry_of_its_account<S: Store>(store: &Arc<S>) {
     let mut all = Vec::new();
     for (number, legs) in (1..).zip([most_legs(), every_layer(), several_assets()]) {
-        let transaction = Transaction { legs, kind: Kind::General, ..transfer(number, 1, 2, 1) };
+        let transaction = Transaction { legs, kind: TransactionKind::General, ..transfer(number, 1, 2, 1) };
         let receipt = commit(&**store, set(number).insert(transaction.clone())).await;
         all.extend(transaction.entries(receipt.position, receipt.at));
     }
     assert_eq!(all.len(), 40 + 6 + 7);
     for account in (1..=41).map(account_id) {
-        let own: Vec<Entry> = all.iter().filter(|entry| entry.account == account).copied().collect();
+        let own: Vec<AccountEntry> = all.iter().filter(|entry| entry.account == account).copied().collect();
         let page = EntryPage::After(Position::START);
         assert_eq!(entries(&**store, account, page, 99).await, own);
         assert_eq!(fold(&**store, account, 0, Upto::Now).await, sum(&own));
@@ -162,10 +162,10 @@ pub async fn a_refused_set_enters_nothing<S: Store>(store: &Arc<S>) {
     commit(&**store, set(1).insert(claim(1))).await;
     let almost = set(2).insert(transfer(1, 1, 2, 5)).insert(claim(1));
     let refusal = super::ask::refusal(&**store, almost).await;
-    assert_eq!((refusal.change, refusal.reason), (1, Reason::Present));
+    assert_eq!((refusal.change, refusal.reason), (1, RefusalReason::Present));
     let again = set(3).insert(transfer(2, 1, 2, 5));
     commit(&**store, again).await;
-    refused(&**store, set(4).insert(transfer(2, 1, 2, 500)), Reason::Present).await;
+    refused(&**store, set(4).insert(transfer(2, 1, 2, 500)), RefusalReason::Present).await;
     for account in PAIR {
         let own = entries(&**store, account_id(account), EntryPage::Before(None), 9).await;
         let told: Vec<_> = own.iter().map(|entry| (entry.transaction, entry.amount)).collect();
@@ -184,12 +184,13 @@ pub async fn a_fold_begins_after_a_position_and_ends_at_a_point<S: Store>(store:
         receipts.push(commit(&**store, set(number).insert(transaction.clone())).await);
     }
     for account in [1, 2, 3, 4, 9] {
-        let own: Vec<Entry> = all.iter().zip(&receipts).flat_map(|(it, at)| of(account, it, *at)).collect();
+        let own: Vec<AccountEntry> =
+            all.iter().zip(&receipts).flat_map(|(it, at)| of(account, it, *at)).collect();
         for after in [0, 1, 4, 7, u64::MAX] {
             let points = [0, 1, 3, 6, 7, u64::MAX].map(|position| Upto::Position(Position(position)));
             for upto in points.into_iter().chain([Upto::Now]) {
                 let within = own.iter().filter(|entry| {
-                    let receipt = Receipt { position: entry.position, at: entry.at };
+                    let receipt = CommitReceipt { position: entry.position, at: entry.at };
                     entry.position > Position(after) && upto.includes(receipt)
                 });
                 let folded = fold(&**store, account_id(account), after, upto).await;
@@ -268,11 +269,11 @@ pub async fn a_transaction_is_never_replaced_or_removed<S: Store>(store: &Arc<S>
     commit(&**store, set(1).insert(there.clone())).await;
     let rewritten = Transaction { at: at(1), ..transfer(1, 1, 2, 6) };
     for next in [there.clone(), rewritten] {
-        let found = refused(&**store, set(2).replace(next, 1), Reason::IllegalMove).await;
+        let found = refused(&**store, set(2).replace(next, 1), RefusalReason::IllegalMove).await;
         assert_eq!(found, Some(there.clone().into()));
     }
     let key = RowKey::Transaction(there.tenant, there.id);
-    let found = refused(&**store, set(3).remove(key.clone(), 1), Reason::IllegalMove).await;
+    let found = refused(&**store, set(3).remove(key.clone(), 1), RefusalReason::IllegalMove).await;
     assert_eq!(found, Some(there.clone().into()));
     assert_eq!(row(&**store, key).await, Some(there.into()));
     let own = entries(&**store, account_id(1), EntryPage::Before(None), 9).await;
@@ -283,8 +284,11 @@ pub async fn a_transaction_is_undone_once<S: Store>(store: &Arc<S>) {
     let first = reversal(1);
     commit(&**store, set(1).insert(first)).await;
     let second = counterfoil_core::ledger::transaction::Reversal { by: transaction_id(9), ..first };
-    assert_eq!(refused(&**store, set(2).insert(second), Reason::Present).await, Some(first.into()));
-    assert_eq!(refused(&**store, set(3).replace(second, 1), Reason::IllegalMove).await, Some(first.into()));
+    assert_eq!(refused(&**store, set(2).insert(second), RefusalReason::Present).await, Some(first.into()));
+    assert_eq!(
+        refused(&**store, set(3).replace(second, 1), RefusalReason::IllegalMove).await,
+        Some(first.into())
+    );
     assert_eq!(row(&**store, RowKey::Reversal(first.tenant, first.original)).await, Some(first.into()));
 }
 
@@ -319,8 +323,11 @@ pub async fn a_snapshot_is_never_changed_but_may_be_removed<S: Store>(store: &Ar
     let there = snapshot(1, 1);
     commit(&**store, set(1).insert(there).insert(snapshot(1, 2))).await;
     let other = Snapshot { totals: Totals::default(), ..there };
-    assert_eq!(refused(&**store, set(2).insert(other), Reason::Present).await, Some(there.into()));
-    assert_eq!(refused(&**store, set(3).replace(other, 1), Reason::IllegalMove).await, Some(there.into()));
+    assert_eq!(refused(&**store, set(2).insert(other), RefusalReason::Present).await, Some(there.into()));
+    assert_eq!(
+        refused(&**store, set(3).replace(other, 1), RefusalReason::IllegalMove).await,
+        Some(there.into())
+    );
     let key = RowKey::Snapshot(there.tenant, there.account, there.position);
     commit(&**store, set(4).remove(key.clone(), 1)).await;
     assert_eq!(row(&**store, key.clone()).await, None);

@@ -5,42 +5,42 @@ use super::fixtures::ledger::{account, account_id, asset, cursor, definition, ho
 use super::fixtures::{
     api_key, at, charge, charge_id, claim, operation, outbox, payout, set, slot, tenant, tenant_name,
 };
-use crate::port::{Reason, Store};
+use crate::port::{RefusalReason, Store};
 use crate::row::Row;
 use counterfoil_core::idempotency::claim::Claim;
-use counterfoil_core::ledger::account::{Account, Guard, Name, Side};
-use counterfoil_core::ledger::asset::Definition;
-use counterfoil_core::ledger::hold::{Hold, State};
+use counterfoil_core::ledger::account::{Account, AccountName, Guard, Side};
+use counterfoil_core::ledger::asset::AssetDefinition;
+use counterfoil_core::ledger::hold::{Hold, HoldState};
 use counterfoil_core::ledger::snapshot::Cursor;
-use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, ProviderBinding, Saga};
-use counterfoil_core::payments::charge::{Charge, Status, Sums};
+use counterfoil_core::outbox::{Flow, History, Outbox, ParkReason, Payment, ProviderBinding, Saga};
+use counterfoil_core::payments::charge::{Charge, ChargeStatus, ChargeSums};
 use counterfoil_core::payments::operation::Operation;
 use counterfoil_core::payments::payout::Payout;
-use counterfoil_core::saga::progress::{Progress, Way};
+use counterfoil_core::saga::progress::{Direction, SagaProgress};
 use counterfoil_core::tenancy::{ApiKey, Tenant};
 use counterfoil_core::types::id::{AccountId, PayoutId, Slot, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
 use std::sync::Arc;
 
-const STATUSES: [Status; 8] = [
-    Status::Processing,
-    Status::RequiresCapture,
-    Status::Succeeded,
-    Status::Failed,
-    Status::Voided,
-    Status::Refunded,
-    Status::PartiallyRefunded,
-    Status::Parked,
+const STATUSES: [ChargeStatus; 8] = [
+    ChargeStatus::Processing,
+    ChargeStatus::RequiresCapture,
+    ChargeStatus::Succeeded,
+    ChargeStatus::Failed,
+    ChargeStatus::Voided,
+    ChargeStatus::Refunded,
+    ChargeStatus::PartiallyRefunded,
+    ChargeStatus::Parked,
 ];
 
-fn charge_in(number: i64, status: Status, revision: u64) -> Charge {
+fn charge_in(number: i64, status: ChargeStatus, revision: u64) -> Charge {
     Charge { status, revision, ..charge(number) }
 }
 
 /// `next` may not stand in the place of `there`.
 async fn stays<S: Store>(store: &Arc<S>, there: &Row, next: impl Into<Row>) {
-    let found = refused(&**store, set(999).replace(next, there.revision()), Reason::IllegalMove).await;
+    let found = refused(&**store, set(999).replace(next, there.revision()), RefusalReason::IllegalMove).await;
     assert_eq!(found.as_ref(), Some(there));
     assert_eq!(row(&**store, there.key()).await.as_ref(), Some(there));
 }
@@ -59,13 +59,19 @@ async fn inserted<S: Store>(store: &Arc<S>, number: i64, first: impl Into<Row>) 
 }
 
 /// Where a charge of each settled status may still go.
-const ONWARD: [(Status, &[Status]); 6] = [
-    (Status::RequiresCapture, &[Status::RequiresCapture, Status::Succeeded, Status::Voided, Status::Parked]),
-    (Status::Succeeded, &[Status::Succeeded, Status::PartiallyRefunded, Status::Refunded]),
-    (Status::PartiallyRefunded, &[Status::PartiallyRefunded, Status::Refunded]),
-    (Status::Failed, &[Status::Failed]),
-    (Status::Voided, &[Status::Voided]),
-    (Status::Refunded, &[Status::Refunded]),
+const ONWARD: [(ChargeStatus, &[ChargeStatus]); 6] = [
+    (
+        ChargeStatus::RequiresCapture,
+        &[ChargeStatus::RequiresCapture, ChargeStatus::Succeeded, ChargeStatus::Voided, ChargeStatus::Parked],
+    ),
+    (
+        ChargeStatus::Succeeded,
+        &[ChargeStatus::Succeeded, ChargeStatus::PartiallyRefunded, ChargeStatus::Refunded],
+    ),
+    (ChargeStatus::PartiallyRefunded, &[ChargeStatus::PartiallyRefunded, ChargeStatus::Refunded]),
+    (ChargeStatus::Failed, &[ChargeStatus::Failed]),
+    (ChargeStatus::Voided, &[ChargeStatus::Voided]),
+    (ChargeStatus::Refunded, &[ChargeStatus::Refunded]),
 ];
 
 pub async fn a_settled_charge_moves_only_onward<S: Store>(store: &Arc<S>) {
@@ -85,8 +91,8 @@ pub async fn a_settled_charge_moves_only_onward<S: Store>(store: &Arc<S>) {
 
 pub async fn what_was_taken_and_given_back_never_falls<S: Store>(store: &Arc<S>) {
     let with = |captured, refunded, refunding, revision| Charge {
-        sums: Sums { captured, refunded, refunding },
-        ..charge_in(1, Status::PartiallyRefunded, revision)
+        sums: ChargeSums { captured, refunded, refunding },
+        ..charge_in(1, ChargeStatus::PartiallyRefunded, revision)
     };
     let there = inserted(store, 1, with(100, 30, 20, 1)).await;
     for (captured, refunded, refunding) in
@@ -98,49 +104,54 @@ pub async fn what_was_taken_and_given_back_never_falls<S: Store>(store: &Arc<S>)
 }
 
 pub async fn an_operation_ends_once_and_stays_what_was_asked<S: Store>(store: &Arc<S>) {
-    use counterfoil_core::payments::operation::{Kind, Operation, Status};
+    use counterfoil_core::payments::operation::{Operation, OperationKind, OperationStatus};
     let asked = operation(1, 1);
     let there = inserted(store, 1, asked.clone()).await;
     let next = Operation { revision: 2, ..asked.clone() };
     let usd = asked.amount.asset();
     for other in [
         Operation { charge: charge_id(2), ..next.clone() },
-        Operation { kind: Kind::Capture, ..next.clone() },
+        Operation { kind: OperationKind::Capture, ..next.clone() },
         Operation { amount: Money::new(101, usd).expect("an amount"), ..next.clone() },
     ] {
         stays(store, &there, other).await;
     }
-    let parked = Operation { status: Status::Parked, ..next };
+    let parked = Operation { status: OperationStatus::Parked, ..next };
     becomes(store, 2, &there, parked.clone()).await;
-    let done = Operation { status: Status::Succeeded, revision: 3, ..parked.clone() };
+    let done = Operation { status: OperationStatus::Succeeded, revision: 3, ..parked.clone() };
     becomes(store, 3, &parked.into(), done.clone()).await;
-    for status in [Status::Processing, Status::Succeeded, Status::Failed, Status::Parked] {
+    for status in [
+        OperationStatus::Processing,
+        OperationStatus::Succeeded,
+        OperationStatus::Failed,
+        OperationStatus::Parked,
+    ] {
         stays(store, &done.clone().into(), Operation { status, revision: 4, ..done.clone() }).await;
     }
 }
 
 pub async fn a_payout_ends_once_and_stays_what_was_asked<S: Store>(store: &Arc<S>) {
-    use counterfoil_core::payments::payout::{Order, Payout, Status};
+    use counterfoil_core::payments::payout::{Payout, PayoutOrder, PayoutStatus};
     let asked = payout(1);
     let there = inserted(store, 1, asked.clone()).await;
     let next = Payout { revision: 2, ..asked.clone() };
-    let ordered = |order: Order| Payout { order: Arc::new(order), ..next.clone() };
-    let (order, usd) = (Order::clone(&asked.order), asked.order.amount.asset());
+    let ordered = |order: PayoutOrder| Payout { order: Arc::new(order), ..next.clone() };
+    let (order, usd) = (PayoutOrder::clone(&asked.order), asked.order.amount.asset());
     let elsewhere = ProviderBinding { endpoint: "http://elsewhere".into(), ..asked.provider.clone() };
     for other in [
         Payout { provider: elsewhere, ..next.clone() },
         Payout { created_at: at(1), ..next.clone() },
-        ordered(Order { amount: Money::new(801, usd).expect("an amount"), ..order.clone() }),
-        ordered(Order { account: AccountId::from_i64(1), ..order.clone() }),
-        ordered(Order { destination: Some(Masked::new("ba_2".into())), ..order }),
+        ordered(PayoutOrder { amount: Money::new(801, usd).expect("an amount"), ..order.clone() }),
+        ordered(PayoutOrder { account: AccountId::from_i64(1), ..order.clone() }),
+        ordered(PayoutOrder { destination: Some(Masked::new("ba_2".into())), ..order }),
     ] {
         stays(store, &there, other).await;
     }
-    let parked = Payout { status: Status::Parked, ..next };
+    let parked = Payout { status: PayoutStatus::Parked, ..next };
     becomes(store, 2, &there, parked.clone()).await;
-    let paid = Payout { status: Status::Paid, revision: 3, ..parked.clone() };
+    let paid = Payout { status: PayoutStatus::Paid, revision: 3, ..parked.clone() };
     becomes(store, 3, &parked.into(), paid.clone()).await;
-    for status in [Status::Processing, Status::Paid, Status::Failed, Status::Parked] {
+    for status in [PayoutStatus::Processing, PayoutStatus::Paid, PayoutStatus::Failed, PayoutStatus::Parked] {
         stays(store, &paid.clone().into(), Payout { status, revision: 4, ..paid.clone() }).await;
     }
 }
@@ -152,13 +163,13 @@ pub async fn a_key_given_up_comes_back_only_with_another_step<S: Store>(store: &
     stays(store, &there, back.clone()).await;
     let other = Saga { flow: Flow::Split, ..back.saga };
     stays(store, &there, Outbox { saga: other, ..back.clone() }).await;
-    let onward = Saga { progress: Progress { step: 1, way: Way::Forward }, ..back.saga };
+    let onward = Saga { progress: SagaProgress { step: 1, way: Direction::Forward }, ..back.saga };
     becomes(store, 2, &there, Outbox { saga: onward, ..back }).await;
 }
 
 pub async fn an_open_charge_may_become_anything<S: Store>(store: &Arc<S>) {
     let mut number = 0;
-    for open in [Status::Processing, Status::Parked] {
+    for open in [ChargeStatus::Processing, ChargeStatus::Parked] {
         for next in STATUSES {
             number += 1;
             let there = inserted(store, number, charge_in(number, open, 1)).await;
@@ -169,10 +180,10 @@ pub async fn an_open_charge_may_become_anything<S: Store>(store: &Arc<S>) {
 
 pub async fn an_order_is_fixed<S: Store>(store: &Arc<S>) {
     let there = inserted(store, 1, charge(1)).await;
-    let mut held = charge_in(1, Status::Succeeded, 2);
+    let mut held = charge_in(1, ChargeStatus::Succeeded, 2);
     Arc::make_mut(&mut held.order).capture = false;
     stays(store, &there, held).await;
-    let mut told = charge_in(1, Status::Succeeded, 2);
+    let mut told = charge_in(1, ChargeStatus::Succeeded, 2);
     Arc::make_mut(&mut told.order).metadata.insert("late".into(), Masked::new("word".into()));
     stays(store, &there, told).await;
 }
@@ -191,7 +202,7 @@ pub async fn what_is_a_tenants_stays_the_tenants<S: Store>(store: &Arc<S>) {
     ];
     for (number, (there, stolen)) in (1..).zip(all) {
         let there = inserted(store, number, there).await;
-        let found = refused(&**store, set(999).replace(stolen, 1), Reason::Absent).await;
+        let found = refused(&**store, set(999).replace(stolen, 1), RefusalReason::Absent).await;
         assert_eq!(found, None, "another's row is not shown");
         assert_eq!(row(&**store, there.key()).await, Some(there));
     }
@@ -210,7 +221,7 @@ pub async fn work_stays_with_its_payment_and_its_provider<S: Store>(store: &Arc<
     for payment in [Payment::Charge(charge_id(2)), Payment::Payout(PayoutId::from_i64(1))] {
         stays(store, &there, Outbox { payment, revision: 2, ..outbox(1) }).await;
     }
-    let parked = Outbox { parked: Some(Park::NoEvidence), due_at: at(9), revision: 2, ..outbox(1) };
+    let parked = Outbox { parked: Some(ParkReason::NoEvidence), due_at: at(9), revision: 2, ..outbox(1) };
     becomes(store, 2, &there, parked).await;
 }
 
@@ -275,29 +286,33 @@ pub async fn an_account_changes_only_its_spread<S: Store>(store: &Arc<S>) {
 
 pub async fn a_code_is_taken_once<S: Store>(store: &Arc<S>) {
     let there = inserted(store, 1, name(1)).await;
-    let rival = Name { account: account_id(2), ..name(1) };
-    let found = refused(&**store, set(2).insert(rival.clone()), Reason::Present).await;
+    let rival = AccountName { account: account_id(2), ..name(1) };
+    let found = refused(&**store, set(2).insert(rival.clone()), RefusalReason::Present).await;
     assert_eq!(found.as_ref(), Some(&there));
     stays(store, &there, rival).await;
     // Another tenant's code is another code.
-    inserted(store, 3, Name { tenant: TenantId::from_i64(2), ..name(1) }).await;
+    inserted(store, 3, AccountName { tenant: TenantId::from_i64(2), ..name(1) }).await;
 }
 
 pub async fn an_asset_is_defined_once<S: Store>(store: &Arc<S>) {
     let there = inserted(store, 1, definition("POINTS")).await;
-    let rival = Definition { exponent: 9, ..definition("POINTS") };
-    let found = refused(&**store, set(2).insert(rival), Reason::Present).await;
+    let rival = AssetDefinition { exponent: 9, ..definition("POINTS") };
+    let found = refused(&**store, set(2).insert(rival), RefusalReason::Present).await;
     assert_eq!(found.as_ref(), Some(&there));
     stays(store, &there, rival).await;
-    inserted(store, 3, Definition { tenant: TenantId::from_i64(2), ..rival }).await;
+    inserted(store, 3, AssetDefinition { tenant: TenantId::from_i64(2), ..rival }).await;
 }
 
 pub async fn a_hold_ends_once<S: Store>(store: &Arc<S>) {
     let by = transaction_id(9);
-    let ends = [State::Posted { amount: 60, by }, State::Voided { by }, State::Lapsed { by }];
+    let ends = [HoldState::Posted { amount: 60, by }, HoldState::Voided { by }, HoldState::Lapsed { by }];
     for (number, end) in (1..).zip(ends) {
         let first = inserted(store, number, hold(number)).await;
-        for state in [State::Pending, State::Posted { amount: 0, by }, State::Posted { amount: 10_001, by }] {
+        for state in [
+            HoldState::Pending,
+            HoldState::Posted { amount: 0, by },
+            HoldState::Posted { amount: 10_001, by },
+        ] {
             stays(store, &first, hold(number).ended(state)).await;
         }
         stays(store, &first, Hold { amount: 60, ..hold(number).ended(end) }).await;
@@ -306,7 +321,7 @@ pub async fn a_hold_ends_once<S: Store>(store: &Arc<S>) {
         let ended = hold(number).ended(end);
         becomes(store, number + 10, &first, ended.clone()).await;
         let last = Row::from(ended.clone());
-        for state in ends.into_iter().chain([State::Pending]) {
+        for state in ends.into_iter().chain([HoldState::Pending]) {
             stays(store, &last, ended.ended(state)).await;
         }
     }

@@ -5,10 +5,10 @@ use super::fixtures::ledger::transaction_id;
 use super::fixtures::{TENANT, audit, charge_id, outbox, set};
 use super::variants::one_of_each;
 use crate::change::ChangeSet;
-use crate::port::{Reason, Store};
+use crate::port::{RefusalReason, Store};
 use crate::row::{Row, RowKey};
-use counterfoil_core::audit::Record;
-use counterfoil_core::ledger::hold::State;
+use counterfoil_core::audit::AuditRecord;
+use counterfoil_core::ledger::hold::HoldState;
 use std::sync::Arc;
 
 fn with_revision(row: &Row, revision: u64) -> Row {
@@ -40,7 +40,7 @@ fn with_revision(row: &Row, revision: u64) -> Row {
 fn following(row: &Row, revision: u64) -> Row {
     let mut next = with_revision(row, revision);
     if let Row::Hold(hold) = &mut next {
-        hold.state = State::Voided { by: transaction_id(1) };
+        hold.state = HoldState::Voided { by: transaction_id(1) };
     }
     next
 }
@@ -58,7 +58,7 @@ pub async fn an_insertion_finds_what_is_there<S: Store>(store: &Arc<S>) {
     let all = one_of_each().into_iter().fold(set(1), ChangeSet::insert);
     commit(&**store, all).await;
     for there in one_of_each() {
-        let found = refused(&**store, set(2).insert(with_revision(&there, 9)), Reason::Present).await;
+        let found = refused(&**store, set(2).insert(with_revision(&there, 9)), RefusalReason::Present).await;
         assert_eq!(found.as_ref(), Some(&there));
         assert_eq!(row(&**store, there.key()).await, Some(there));
     }
@@ -67,7 +67,8 @@ pub async fn an_insertion_finds_what_is_there<S: Store>(store: &Arc<S>) {
 pub async fn a_replacement_of_nothing_is_refused<S: Store>(store: &Arc<S>) {
     for absent in one_of_each() {
         let key = absent.key();
-        let found = refused(&**store, set(1).replace(with_revision(&absent, 2), 1), Reason::Absent).await;
+        let found =
+            refused(&**store, set(1).replace(with_revision(&absent, 2), 1), RefusalReason::Absent).await;
         assert_eq!(found, None);
         assert_eq!(row(&**store, key).await, None);
     }
@@ -77,7 +78,7 @@ pub async fn a_replacement_of_another_revision_finds_the_row<S: Store>(store: &A
     for there in at_revision_five(store).await {
         for expect in [0, 4, 6, u64::MAX] {
             let next = with_revision(&there, 7);
-            let found = refused(&**store, set(2).replace(next, expect), Reason::Stale).await;
+            let found = refused(&**store, set(2).replace(next, expect), RefusalReason::Stale).await;
             assert_eq!(found.as_ref(), Some(&there), "expected revision {expect}");
         }
         assert_eq!(row(&**store, there.key()).await, Some(there));
@@ -88,7 +89,7 @@ pub async fn a_revision_must_grow<S: Store>(store: &Arc<S>) {
     for (number, there) in (2..).zip(at_revision_five(store).await) {
         for revision in [0, 4, 5] {
             let next = following(&there, revision);
-            let found = refused(&**store, set(100).replace(next, 5), Reason::IllegalMove).await;
+            let found = refused(&**store, set(100).replace(next, 5), RefusalReason::IllegalMove).await;
             assert_eq!(found.as_ref(), Some(&there), "to revision {revision}");
         }
         // A balance is never replaced, whatever its revision.
@@ -104,7 +105,7 @@ pub async fn a_revision_must_grow<S: Store>(store: &Arc<S>) {
 
 pub async fn a_removal_of_nothing_is_refused<S: Store>(store: &Arc<S>) {
     for absent in one_of_each() {
-        let found = refused(&**store, set(1).remove(absent.key(), 1), Reason::Absent).await;
+        let found = refused(&**store, set(1).remove(absent.key(), 1), RefusalReason::Absent).await;
         assert_eq!(found, None);
     }
 }
@@ -112,7 +113,7 @@ pub async fn a_removal_of_nothing_is_refused<S: Store>(store: &Arc<S>) {
 pub async fn a_removal_of_another_revision_finds_the_row<S: Store>(store: &Arc<S>) {
     for there in at_revision_five(store).await {
         for expect in [0, 4, 6] {
-            let found = refused(&**store, set(2).remove(there.key(), expect), Reason::Stale).await;
+            let found = refused(&**store, set(2).remove(there.key(), expect), RefusalReason::Stale).await;
             assert_eq!(found.as_ref(), Some(&there));
         }
         assert_eq!(row(&**store, there.key()).await, Some(there));
@@ -125,7 +126,7 @@ pub async fn a_removed_row_is_gone_and_may_come_again<S: Store>(store: &Arc<S>) 
     commit(&**store, set(2).remove(key.clone(), 1)).await;
     assert_eq!(row(&**store, key.clone()).await, None);
     assert_eq!(row(&**store, RowKey::Outbox(TENANT, charge_id(2).into())).await, Some(outbox(2).into()));
-    assert_eq!(refused(&**store, set(3).remove(key.clone(), 1), Reason::Absent).await, None);
+    assert_eq!(refused(&**store, set(3).remove(key.clone(), 1), RefusalReason::Absent).await, None);
     commit(&**store, set(4).insert(outbox(1))).await;
     assert_eq!(row(&**store, key).await, Some(outbox(1).into()));
 }
@@ -137,11 +138,11 @@ pub async fn history_is_never_removed<S: Store>(store: &Arc<S>) {
         if matches!(there, Row::Outbox(_) | Row::Snapshot(_)) {
             continue;
         }
-        let found = refused(&**store, set(2).remove(there.key(), 1), Reason::IllegalMove).await;
+        let found = refused(&**store, set(2).remove(there.key(), 1), RefusalReason::IllegalMove).await;
         assert_eq!(found.as_ref(), Some(&there));
         assert_eq!(row(&**store, there.key()).await, Some(there));
     }
-    let rewritten = Record { detail: "rewritten".into(), ..audit(1, 0) };
-    let found = refused(&**store, set(3).replace(rewritten, 1), Reason::IllegalMove).await;
+    let rewritten = AuditRecord { detail: "rewritten".into(), ..audit(1, 0) };
+    let found = refused(&**store, set(3).replace(rewritten, 1), RefusalReason::IllegalMove).await;
     assert_eq!(found, Some(audit(1, 0).into()));
 }

@@ -5,11 +5,11 @@ use super::fixtures::ledger::account_id;
 use super::fixtures::{TENANT, at, charge, charge_id, claim, claim_id, claim_in, outbox, set, settled};
 use super::variants::{self, ledger};
 use crate::change::ChangeSet;
-use crate::port::{EntryPage, Position, Reason, Scan, Store, Upto};
+use crate::port::{EntryPage, Position, RefusalReason, Scan, Store, Upto};
 use crate::row::{Row, RowKey};
-use counterfoil_core::idempotency::claim::State;
+use counterfoil_core::idempotency::claim::ClaimState;
 use counterfoil_core::ledger::hold::{self, Hold};
-use counterfoil_core::payments::operation::{Operation, Status};
+use counterfoil_core::payments::operation::{Operation, OperationStatus};
 use counterfoil_core::payments::payout::{self, Payout};
 use counterfoil_core::types::id::TenantId;
 use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
@@ -35,7 +35,7 @@ pub async fn claims_read_back_in_every_state<S: Store>(store: &Arc<S>) {
 
 pub async fn reply_bytes_read_back_unchanged<S: Store>(store: &Arc<S>) {
     let claims = (1..).zip(variants::bodies()).map(|(number, body)| {
-        let claim = claim_in(number, State::Completed(settled(&body, at(1))));
+        let claim = claim_in(number, ClaimState::Completed(settled(&body, at(1))));
         let kept = claim.state.settled().map(|settled| settled.reply.body.to_vec());
         assert_eq!(kept, Some(body));
         Row::from(claim)
@@ -113,7 +113,7 @@ pub async fn a_cursor_reads_back_wherever_it_stands<S: Store>(store: &Arc<S>) {
 pub async fn replaced_rows_read_back_as_their_last<S: Store>(store: &Arc<S>) {
     let mut number = 0;
     for state in variants::states() {
-        if matches!(state, State::Expired { .. }) {
+        if matches!(state, ClaimState::Expired { .. }) {
             continue;
         }
         number += 1;
@@ -138,8 +138,12 @@ pub async fn replaced_rows_read_back_as_their_last<S: Store>(store: &Arc<S>) {
     }
     for last in variants::operations() {
         number += 1;
-        let first =
-            Operation { status: Status::Processing, provider_reference: None, failure: None, ..last.clone() };
+        let first = Operation {
+            status: OperationStatus::Processing,
+            provider_reference: None,
+            failure: None,
+            ..last.clone()
+        };
         let next = Operation { revision: 2, ..last };
         commit(&**store, set(number * 2).insert(first)).await;
         commit(&**store, set(number * 2 + 1).replace(next.clone(), 1)).await;
@@ -147,16 +151,16 @@ pub async fn replaced_rows_read_back_as_their_last<S: Store>(store: &Arc<S>) {
     }
     for last in variants::payouts() {
         number += 1;
-        let status = payout::Status::Processing;
+        let status = payout::PayoutStatus::Processing;
         let first = Payout { status, provider_reference: None, failure: None, ..last.clone() };
         let next = Payout { revision: 2, ..last };
         commit(&**store, set(number * 2).insert(first)).await;
         commit(&**store, set(number * 2 + 1).replace(next.clone(), 1)).await;
         assert_eq!(row(&**store, RowKey::Payout(next.tenant, next.id)).await, Some(next.into()));
     }
-    for last in ledger::holds().into_iter().filter(|hold| hold.state != hold::State::Pending) {
+    for last in ledger::holds().into_iter().filter(|hold| hold.state != hold::HoldState::Pending) {
         number += 1;
-        let first = Hold { state: hold::State::Pending, ..last.clone() };
+        let first = Hold { state: hold::HoldState::Pending, ..last.clone() };
         let next = Hold { revision: 2, ..last };
         commit(&**store, set(number * 2).insert(first)).await;
         commit(&**store, set(number * 2 + 1).replace(next.clone(), 1)).await;
@@ -207,7 +211,7 @@ pub async fn anothers_number_finds_nothing<S: Store>(store: &Arc<S>) {
     let strange: Vec<RowKey> = owned.iter().map(|key| key.clone().of(other)).collect();
     assert_eq!(rows(&**store, strange.clone()).await, vec![None; strange.len()]);
     for (number, key) in (2..).zip(strange) {
-        assert_eq!(refused(&**store, set(number).remove(key, 1), Reason::Absent).await, None);
+        assert_eq!(refused(&**store, set(number).remove(key, 1), RefusalReason::Absent).await, None);
     }
     let (subject, account, limit) = (charge_id(1).into(), account_id(1), 9);
     for (tenant, there) in [(TENANT, 1), (other, 0)] {

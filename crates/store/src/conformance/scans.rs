@@ -11,12 +11,12 @@ use crate::port::{Scan, Store};
 use crate::row::{Row, RowKey};
 use counterfoil_core::idempotency::claim::Claim;
 use counterfoil_core::ledger::account::Account;
-use counterfoil_core::ledger::asset::Definition;
+use counterfoil_core::ledger::asset::AssetDefinition;
 use counterfoil_core::ledger::balance::Balance;
-use counterfoil_core::ledger::hold::State;
+use counterfoil_core::ledger::hold::HoldState;
 use counterfoil_core::ledger::transaction::Transaction;
-use counterfoil_core::outbox::{Outbox, Park, Payment};
-use counterfoil_core::payments::charge::{Charge, Status};
+use counterfoil_core::outbox::{Outbox, ParkReason, Payment};
+use counterfoil_core::payments::charge::{Charge, ChargeStatus};
 use counterfoil_core::payments::operation::{self, Operation};
 use counterfoil_core::payments::payout::Payout;
 use counterfoil_core::types::id::{OperationId, PayoutId, SubjectId, TenantId};
@@ -167,7 +167,8 @@ pub async fn all_charges_and_all_work<S: Store>(store: &Arc<S>) {
 
 /// Even numbers are another tenant's; every third is a capture; all are done to charge 1 or 2.
 fn operation_of(number: i64) -> Operation {
-    let kind = if number % 3 == 0 { operation::Kind::Capture } else { operation::Kind::Refund };
+    let kind =
+        if number % 3 == 0 { operation::OperationKind::Capture } else { operation::OperationKind::Refund };
     Operation { tenant: owner(number), kind, ..fixtures::operation(number, 1 + number % 2) }
 }
 
@@ -207,7 +208,7 @@ pub async fn payouts_newest_first_of_a_tenant_and_all<S: Store>(store: &Arc<S>) 
 pub async fn parked_work_of_a_tenant_newest_first<S: Store>(store: &Arc<S>) {
     let work = ORDER.into_iter().map(|number| Outbox {
         tenant: owner(number),
-        parked: (number % 3 == 0).then_some(Park::NoEvidence),
+        parked: (number % 3 == 0).then_some(ParkReason::NoEvidence),
         ..outbox(number)
     });
     commit(&**store, work.fold(set(1), ChangeSet::insert)).await;
@@ -284,11 +285,12 @@ pub async fn transactions_newest_first_of_a_tenant_and_all<S: Store>(store: &Arc
 pub async fn assets_of_a_tenant_by_code<S: Store>(store: &Arc<S>) {
     assert_eq!(scan(&**store, Scan::AssetsOf { tenant: TENANT }).await, []);
     let own = ["ZED", "A", "POINTS_1", "AB", "POINTS"].map(definition);
-    let other = ["POINTS", "MILES"].map(|code| Definition { tenant: OTHER, ..definition(code) });
+    let other = ["POINTS", "MILES"].map(|code| AssetDefinition { tenant: OTHER, ..definition(code) });
     commit(&**store, own.into_iter().chain(other).fold(set(1), ChangeSet::insert)).await;
     let expected = ["A", "AB", "POINTS", "POINTS_1", "ZED"].map(|code| definition(code).into());
     assert_eq!(scan(&**store, Scan::AssetsOf { tenant: TENANT }).await, expected);
-    let expected = ["MILES", "POINTS"].map(|code| Definition { tenant: OTHER, ..definition(code) }.into());
+    let expected =
+        ["MILES", "POINTS"].map(|code| AssetDefinition { tenant: OTHER, ..definition(code) }.into());
     assert_eq!(scan(&**store, Scan::AssetsOf { tenant: OTHER }).await, expected);
 }
 
@@ -314,7 +316,7 @@ pub async fn balances_by_account_and_shard<S: Store>(store: &Arc<S>) {
 }
 
 pub async fn holds_by_id<S: Store>(store: &Arc<S>) {
-    let ended = hold(3).ended(State::Voided { by: transaction_id(1) });
+    let ended = hold(3).ended(HoldState::Voided { by: transaction_id(1) });
     let all = [hold(4), hold(1), ended, hold(2)].into_iter().fold(set(1), ChangeSet::insert);
     commit(&**store, all).await;
     let after = |after: Option<i64>, limit| Scan::Holds {
@@ -352,7 +354,7 @@ pub async fn tenants_keys_and_slots_in_order<S: Store>(store: &Arc<S>) {
 
 pub async fn a_scan_tells_the_last_state<S: Store>(store: &Arc<S>) {
     commit(&**store, set(1).insert(charge(1)).insert(outbox(1))).await;
-    let succeeded = Charge { status: Status::Succeeded, revision: 2, ..charge(1) };
+    let succeeded = Charge { status: ChargeStatus::Succeeded, revision: 2, ..charge(1) };
     let settling =
         set(2).replace(succeeded.clone(), 1).remove(RowKey::Outbox(TENANT, charge_id(1).into()), 1);
     commit(&**store, settling).await;

@@ -4,7 +4,7 @@ use super::ask::commit;
 use super::fixtures::{TENANT, at, charge_id, set, work_due};
 use crate::port::{Store, Tally};
 use crate::row::RowKey;
-use counterfoil_core::outbox::{Outbox, Park};
+use counterfoil_core::outbox::{Outbox, ParkReason};
 use counterfoil_core::types::time::Time;
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ pub async fn work_is_counted<S: Store>(store: &Arc<S>) {
         .insert(work_due(1, 1_000))
         .insert(work_due(2, 50_000))
         .insert(work_due(3, 500_000))
-        .insert(parked(4, Park::NoEvidence))
-        .insert(parked(5, Park::AnswerDiffers));
+        .insert(parked(4, ParkReason::NoEvidence))
+        .insert(parked(5, ParkReason::AnswerDiffers));
     commit(&**store, all).await;
     let expected = Tally { pending: 3, parked: 2, stuck: 1, lag_ms: 99_000 };
     assert_eq!(tally(store, at(100_000)).await, expected);

@@ -9,16 +9,18 @@ use super::fixtures::{
     api_key, at, audit, charge, charge_id, claim_in, lease, operation, outbox, payout, settled, slot, tenant,
 };
 use crate::row::Row;
-use counterfoil_core::audit::{Kind, Record};
-use counterfoil_core::idempotency::claim::{Claim, Hold, Resource, Settled, State};
-use counterfoil_core::idempotency::reply::{Media, Reply};
+use counterfoil_core::audit::{AuditKind, AuditRecord};
+use counterfoil_core::idempotency::claim::{Claim, ClaimState, Custody, Resource, Settled};
+use counterfoil_core::idempotency::reply::{Reply, ReplyMedia};
 use counterfoil_core::idempotency::window::Windows;
 use counterfoil_core::ledger::balance::Balance;
-use counterfoil_core::outbox::{FLOWS, Flow, History, Outbox, Park, Payment, Saga};
-use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status, Sums, Wallet};
+use counterfoil_core::outbox::{FLOWS, Flow, History, Outbox, ParkReason, Payment, Saga};
+use counterfoil_core::payments::charge::{
+    Charge, ChargeOrder, ChargeStatus, ChargeSums, FailureCode, PaymentFailure, Wallet,
+};
 use counterfoil_core::payments::operation::{self, Operation};
 use counterfoil_core::payments::payout::{self, Payout};
-use counterfoil_core::saga::progress::{Progress, Way};
+use counterfoil_core::saga::progress::{Direction, SagaProgress};
 use counterfoil_core::tenancy::{ApiKey, KeyPolicy, Scopes, Tenant};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{
@@ -51,25 +53,30 @@ pub fn bodies() -> Vec<Vec<u8>> {
 }
 
 /// Every state, with every optional part there and not.
-pub fn states() -> Vec<State> {
+pub fn states() -> Vec<ClaimState> {
     let problem = Settled {
-        reply: Reply { status: 402, media: Media::Problem, location: None, body: bodies().concat().into() },
+        reply: Reply {
+            status: 402,
+            media: ReplyMedia::Problem,
+            location: None,
+            body: bodies().concat().into(),
+        },
         windows: Windows { replay_until: at(7), tombstone_until: Time::MAX },
     };
     let mut far = lease(at(9));
     far.holder = Holder { slot: WORKER_SLOTS.saturating_sub(1), epoch: u32::MAX };
     vec![
-        State::InFlight(lease(at(0))),
-        State::InFlight(far),
-        State::FailedRetry { not_before: at(1) },
-        State::Uncertain(Hold::Waiting { not_before: at(2) }),
-        State::Uncertain(Hold::Held(lease(at(3)))),
-        State::Completed(settled(b"{}", at(4))),
-        State::Completed(problem.clone()),
-        State::FailedTerminal(settled(b"", at(5))),
-        State::FailedTerminal(problem),
-        State::Expired { tombstone_until: at(6) },
-        State::Expired { tombstone_until: Time::MAX },
+        ClaimState::InFlight(lease(at(0))),
+        ClaimState::InFlight(far),
+        ClaimState::FailedRetry { not_before: at(1) },
+        ClaimState::Uncertain(Custody::Waiting { not_before: at(2) }),
+        ClaimState::Uncertain(Custody::Held(lease(at(3)))),
+        ClaimState::Completed(settled(b"{}", at(4))),
+        ClaimState::Completed(problem.clone()),
+        ClaimState::FailedTerminal(settled(b"", at(5))),
+        ClaimState::FailedTerminal(problem),
+        ClaimState::Expired { tombstone_until: at(6) },
+        ClaimState::Expired { tombstone_until: Time::MAX },
     ]
 }
 
@@ -115,7 +122,7 @@ pub fn claims() -> Vec<Claim> {
         Resource::Resolution,
         Resource::Payout,
     ];
-    let settled = |n| claim_in(n, State::Completed(settled(b"{}", at(4))));
+    let settled = |n| claim_in(n, ClaimState::Completed(settled(b"{}", at(4))));
     claims.extend((200..).zip(makes).map(|(n, makes)| Claim { makes, ..settled(n) }));
     claims
 }
@@ -123,7 +130,7 @@ pub fn claims() -> Vec<Claim> {
 /// Charges of every status and failure, with and without every optional part.
 pub fn charges() -> Vec<Charge> {
     let plain = charge(0);
-    let rich = Order {
+    let rich = ChargeOrder {
         amount: money(AMOUNT_MAX, "JPY"),
         payment_method: Masked::new(HARD_TEXT.into()),
         capture: false,
@@ -132,31 +139,31 @@ pub fn charges() -> Vec<Charge> {
         description: Some(Masked::new("é".repeat(DESCRIPTION_BYTES_MAX / 2))),
         metadata: metadata_full(),
     };
-    let odd = Order {
+    let odd = ChargeOrder {
         amount: money(1, "CLF"),
         description: Some(Masked::new(String::new())),
         metadata: metadata_odd(),
-        ..Order::clone(&plain.order)
+        ..ChargeOrder::clone(&plain.order)
     };
     let failure = |code, decline_code: Option<&str>| {
-        Some(Failure { code, decline_code: decline_code.map(str::to_owned) })
+        Some(PaymentFailure { code, decline_code: decline_code.map(str::to_owned) })
     };
     let variants = [
-        (Status::Processing, None, None),
-        (Status::RequiresCapture, Some("pi_1"), None),
-        (Status::Succeeded, Some(HARD_TEXT), None),
-        (Status::Failed, Some(""), failure(FailureCode::CardDeclined, Some("insufficient_funds"))),
-        (Status::Failed, None, failure(FailureCode::CardDeclined, None)),
-        (Status::Failed, None, failure(FailureCode::GatewayRejected, None)),
-        (Status::Failed, None, failure(FailureCode::GatewayUnauthorized, None)),
-        (Status::Failed, None, failure(FailureCode::GatewayUnavailable, Some(HARD_TEXT))),
-        (Status::Failed, None, failure(FailureCode::MarkedFailed, None)),
-        (Status::Voided, Some("pi_2"), None),
-        (Status::Refunded, Some("pi_3"), None),
-        (Status::PartiallyRefunded, Some("pi_4"), None),
-        (Status::Parked, Some("pi_5"), None),
+        (ChargeStatus::Processing, None, None),
+        (ChargeStatus::RequiresCapture, Some("pi_1"), None),
+        (ChargeStatus::Succeeded, Some(HARD_TEXT), None),
+        (ChargeStatus::Failed, Some(""), failure(FailureCode::CardDeclined, Some("insufficient_funds"))),
+        (ChargeStatus::Failed, None, failure(FailureCode::CardDeclined, None)),
+        (ChargeStatus::Failed, None, failure(FailureCode::GatewayRejected, None)),
+        (ChargeStatus::Failed, None, failure(FailureCode::GatewayUnauthorized, None)),
+        (ChargeStatus::Failed, None, failure(FailureCode::GatewayUnavailable, Some(HARD_TEXT))),
+        (ChargeStatus::Failed, None, failure(FailureCode::MarkedFailed, None)),
+        (ChargeStatus::Voided, Some("pi_2"), None),
+        (ChargeStatus::Refunded, Some("pi_3"), None),
+        (ChargeStatus::PartiallyRefunded, Some("pi_4"), None),
+        (ChargeStatus::Parked, Some("pi_5"), None),
     ];
-    let large = Sums { captured: AMOUNT_MAX, refunded: 2, refunding: AMOUNT_MAX - 2 };
+    let large = ChargeSums { captured: AMOUNT_MAX, refunded: 2, refunding: AMOUNT_MAX - 2 };
     let orders = [plain.order.clone(), Arc::new(rich), Arc::new(odd)];
     let all = orders.iter().flat_map(|order| variants.iter().map(move |variant| (order, variant)));
     (1..)
@@ -167,8 +174,8 @@ pub fn charges() -> Vec<Charge> {
             status: *status,
             provider_reference: reference.map(str::to_owned),
             failure: failure.clone(),
-            sums: if status.is_captured() { large } else { Sums::default() },
-            working: matches!(status, Status::Parked).then_some(OperationId::from_i64(i64::MAX)),
+            sums: if status.is_captured() { large } else { ChargeSums::default() },
+            working: matches!(status, ChargeStatus::Parked).then_some(OperationId::from_i64(i64::MAX)),
             ..plain.clone()
         })
         .collect()
@@ -176,16 +183,17 @@ pub fn charges() -> Vec<Charge> {
 
 /// Operations of every kind and status, with and without every optional part.
 pub fn operations() -> Vec<Operation> {
-    let kinds = [operation::Kind::Capture, operation::Kind::Void, operation::Kind::Refund];
+    let kinds =
+        [operation::OperationKind::Capture, operation::OperationKind::Void, operation::OperationKind::Refund];
     let failure = |code, decline_code: Option<&str>| {
-        Some(Failure { code, decline_code: decline_code.map(str::to_owned) })
+        Some(PaymentFailure { code, decline_code: decline_code.map(str::to_owned) })
     };
     let variants = [
-        (operation::Status::Processing, None, None),
-        (operation::Status::Succeeded, Some(HARD_TEXT), None),
-        (operation::Status::Failed, None, failure(FailureCode::GatewayRejected, Some(HARD_TEXT))),
-        (operation::Status::Failed, Some("re_1"), failure(FailureCode::CardDeclined, None)),
-        (operation::Status::Parked, Some(""), None),
+        (operation::OperationStatus::Processing, None, None),
+        (operation::OperationStatus::Succeeded, Some(HARD_TEXT), None),
+        (operation::OperationStatus::Failed, None, failure(FailureCode::GatewayRejected, Some(HARD_TEXT))),
+        (operation::OperationStatus::Failed, Some("re_1"), failure(FailureCode::CardDeclined, None)),
+        (operation::OperationStatus::Parked, Some(""), None),
     ];
     let all = kinds.into_iter().flat_map(|kind| variants.iter().map(move |variant| (kind, variant)));
     (1..)
@@ -204,28 +212,32 @@ pub fn operations() -> Vec<Operation> {
 /// Payouts of every status and failure, with and without every optional part.
 pub fn payouts() -> Vec<Payout> {
     let plain = payout(0);
-    let rich = payout::Order {
+    let rich = payout::PayoutOrder {
         amount: money(AMOUNT_MAX, "JPY"),
         account: AccountId::from_i64(i64::MAX),
         destination: Some(Masked::new(HARD_TEXT.into())),
         description: Some(Masked::new("é".repeat(DESCRIPTION_BYTES_MAX / 2))),
         metadata: metadata_full(),
     };
-    let odd = payout::Order {
+    let odd = payout::PayoutOrder {
         destination: Some(Masked::new(String::new())),
         description: Some(Masked::new(String::new())),
         metadata: metadata_odd(),
-        ..payout::Order::clone(&plain.order)
+        ..payout::PayoutOrder::clone(&plain.order)
     };
     let failure = |code, decline_code: Option<&str>| {
-        Some(Failure { code, decline_code: decline_code.map(str::to_owned) })
+        Some(PaymentFailure { code, decline_code: decline_code.map(str::to_owned) })
     };
     let variants = [
-        (payout::Status::Processing, None, None),
-        (payout::Status::Paid, Some(HARD_TEXT), None),
-        (payout::Status::Failed, Some("po_1"), failure(FailureCode::PayoutFailed, Some("account_closed"))),
-        (payout::Status::Failed, None, failure(FailureCode::MarkedFailed, None)),
-        (payout::Status::Parked, Some(""), None),
+        (payout::PayoutStatus::Processing, None, None),
+        (payout::PayoutStatus::Paid, Some(HARD_TEXT), None),
+        (
+            payout::PayoutStatus::Failed,
+            Some("po_1"),
+            failure(FailureCode::PayoutFailed, Some("account_closed")),
+        ),
+        (payout::PayoutStatus::Failed, None, failure(FailureCode::MarkedFailed, None)),
+        (payout::PayoutStatus::Parked, Some(""), None),
     ];
     let orders = [plain.order.clone(), Arc::new(rich), Arc::new(odd)];
     let all = orders.iter().flat_map(|order| variants.iter().map(move |variant| (order, variant)));
@@ -258,10 +270,10 @@ pub fn work() -> Vec<Outbox> {
     };
     let parks = [
         None,
-        Some(Park::AnswerDiffers),
-        Some(Park::NoEvidence),
-        Some(Park::Contradiction),
-        Some(Park::CannotUndo),
+        Some(ParkReason::AnswerDiffers),
+        Some(ParkReason::NoEvidence),
+        Some(ParkReason::Contradiction),
+        Some(ParkReason::CannotUndo),
     ];
     let all =
         parks.into_iter().flat_map(|parked| [outbox(0).history, tried].map(|history| (parked, history)));
@@ -282,7 +294,11 @@ pub fn work() -> Vec<Outbox> {
                 Payment::Charge(charge_id(1))
             }
         },
-        saga: Saga { flow, version: u16::MAX, progress: Progress { step: u8::MAX, way: Way::Back } },
+        saga: Saga {
+            flow,
+            version: u16::MAX,
+            progress: SagaProgress { step: u8::MAX, way: Direction::Back },
+        },
         hold: Some(HoldId::from_i64(i64::MAX)),
         ..outbox(number)
     }));
@@ -290,23 +306,23 @@ pub fn work() -> Vec<Outbox> {
 }
 
 /// Records of every kind.
-pub fn records() -> Vec<Record> {
+pub fn records() -> Vec<AuditRecord> {
     let kinds = [
-        Kind::Claimed,
-        Kind::TakenOver,
-        Kind::ProviderAnswered,
-        Kind::ProviderQueried,
-        Kind::Pending,
-        Kind::Settled,
-        Kind::Parked,
-        Kind::Opened,
-        Kind::Posted,
-        Kind::Refused,
-        Kind::Resolved,
+        AuditKind::Claimed,
+        AuditKind::TakenOver,
+        AuditKind::ProviderAnswered,
+        AuditKind::ProviderQueried,
+        AuditKind::Pending,
+        AuditKind::Settled,
+        AuditKind::Parked,
+        AuditKind::Opened,
+        AuditKind::Posted,
+        AuditKind::Refused,
+        AuditKind::Resolved,
     ];
-    let mut records: Vec<Record> =
-        (0..).zip(kinds).map(|(step, kind)| Record { kind, ..audit(1, step) }).collect();
-    records.push(Record {
+    let mut records: Vec<AuditRecord> =
+        (0..).zip(kinds).map(|(step, kind)| AuditRecord { kind, ..audit(1, step) }).collect();
+    records.push(AuditRecord {
         id: Ulid::from_bytes([0xff; 16]),
         subject: charge_id(i64::MAX).into(),
         detail: String::new(),
@@ -341,7 +357,7 @@ pub fn slots() -> Vec<Slot> {
 /// One row of each kind.
 pub fn one_of_each() -> [Row; 18] {
     [
-        claim_in(1, State::InFlight(lease(at(0)))).into(),
+        claim_in(1, ClaimState::InFlight(lease(at(0)))).into(),
         charge(1).into(),
         operation(1, 1).into(),
         payout(1).into(),

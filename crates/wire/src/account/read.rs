@@ -3,12 +3,12 @@
 use crate::fields::{self, Fields};
 use crate::layout::{Layout, Shape};
 use crate::metadata;
-use counterfoil_core::ledger::account::{Code, Guard, Side};
+use counterfoil_core::ledger::account::{AccountCode, Guard, Side};
 use counterfoil_core::payments::ledger::Open;
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::json::Json;
 use counterfoil_core::types::limits::{ACCOUNT_CODE_BYTES_MAX, SHARDS_MAX};
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 
 /// What a request to open an account holds.
 pub const LAYOUT: Layout = Layout {
@@ -53,15 +53,15 @@ pub fn read_shards(body: &Json) -> Result<u16, Vec<Flaw>> {
     fields::read(body, &SHARDS_LAYOUT, shards)
 }
 
-fn code(fields: &mut Fields<'_, '_>) -> Option<Code> {
+fn code(fields: &mut Fields<'_, '_>) -> Option<AccountCode> {
     const WHAT: &str = "your own name for the account, like customer:42";
     let text = fields.text("code", WHAT)?;
     // Whether there is such an account is not looked at: the answer would tell of other tenants' accounts.
-    if Kind::Account.is_form_of(text) {
+    if ReferenceKind::Account.is_form_of(text) {
         fields.refuse("code", "`code` has the form of an account's id; choose a name of your own");
         return None;
     }
-    let code = Code::parse(text).ok();
+    let code = AccountCode::parse(text).ok();
     if code.is_none() {
         fields.refuse(
             "code",

@@ -3,7 +3,7 @@ use super::{LAYOUT, read, read_shards, write};
 use crate::form;
 use crate::given::{account, fields_of, fields_written, json, references, refusals, sealed};
 use counterfoil_core::ledger::account::{Guard, Side};
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 use utoipa::PartialSchema;
 
 #[test]
@@ -14,7 +14,7 @@ fn golden_account() {
         String::from_utf8(text.clone()).unwrap(),
         format!(
             r#"{{"id":"{}","object":"account","code":"customer:42","asset":"USD","normal_side":"credit","floor":-5,"cap":null,"shards":16,"metadata":{{"order":"42"}},"created_at":"1970-01-01T00:00:00.000Z"}}"#,
-            sealed(Kind::Account, 7)
+            sealed(ReferenceKind::Account, 7)
         )
     );
     assert_eq!(fields_written(&text), fields_of(schema::Account::schema()));
@@ -22,7 +22,7 @@ fn golden_account() {
 
 #[test]
 fn what_is_no_account() {
-    let own = format!(r#"{{"code":"{}","asset":"USD"}}"#, sealed(Kind::Account, 7));
+    let own = format!(r#"{{"code":"{}","asset":"USD"}}"#, sealed(ReferenceKind::Account, 7));
     let absent = format!(r#"{{"code":"ac_{}","asset":"USD"}}"#, "0".repeat(26));
     let long = format!(r#"{{"code":"{}","asset":"{}"}}"#, "c".repeat(65), "A".repeat(17));
     refusals(

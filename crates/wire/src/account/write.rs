@@ -4,11 +4,11 @@ use crate::json;
 use crate::metadata;
 use crate::time::Stamp;
 use counterfoil_core::ledger::account::Account;
-use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 
 /// Appends an account.
 pub fn write(out: &mut Vec<u8>, account: &Account, references: &References) {
-    let id = references.seal(Kind::Account, account.id.to_i64());
+    let id = references.seal(ReferenceKind::Account, account.id.to_i64());
     write_as(out, account, id.as_str());
 }
 

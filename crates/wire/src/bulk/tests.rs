@@ -2,11 +2,11 @@ use super::schema;
 use super::{LAYOUT, read, write};
 use crate::form;
 use crate::given::{fields_of, json, members, references, refusals, sealed, transaction};
-use counterfoil_core::ledger::transaction::Kind as Why;
-use counterfoil_core::payments::ledger::{Item, Named, Refusal};
+use counterfoil_core::ledger::transaction::TransactionKind;
+use counterfoil_core::payments::ledger::{AccountSelector, Item, LedgerRefusal};
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::id::{AccountId, SubjectId};
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_engine::present::ItemResult;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -22,10 +22,10 @@ fn bulk(items: &[&str]) -> String {
 #[test]
 fn golden_bulk() {
     let results = [
-        ItemResult::Posted(Box::new(transaction(Why::Transfer))),
-        ItemResult::Refused(Refusal::InsufficientFunds),
+        ItemResult::Posted(Box::new(transaction(TransactionKind::Transfer))),
+        ItemResult::Refused(LedgerRefusal::InsufficientFunds),
         ItemResult::Invalid(vec![Flaw::new("/from", "no"), Flaw::new("", "never")]),
-        ItemResult::Refused(Refusal::CapExceeded),
+        ItemResult::Refused(LedgerRefusal::CapExceeded),
     ];
     let mut text = Vec::new();
     write(&mut text, SubjectId::from_i64(6), &results, &references());
@@ -33,8 +33,8 @@ fn golden_bulk() {
         String::from_utf8(text.clone()).unwrap(),
         format!(
             r#"{{"id":"{}","object":"bulk","posted":1,"refused":3,"results":[{{"status":"posted","transaction":"{}"}},{{"status":"refused","error":"insufficient_funds"}},{{"status":"invalid","errors":[{{"pointer":"/transactions/2/from","message":"no"}},{{"pointer":"/transactions/2","message":"never"}}]}},{{"status":"refused","error":"cap_exceeded"}}]}}"#,
-            sealed(Kind::Bulk, 6),
-            sealed(Kind::Transaction, 3)
+            sealed(ReferenceKind::Bulk, 6),
+            sealed(ReferenceKind::Transaction, 3)
         )
     );
     let value: Value = serde_json::from_slice(&text).unwrap();
@@ -99,13 +99,14 @@ fn a_thousand_of_both_kinds_in_order() {
 
 #[test]
 fn one_reference_named_often() {
-    let (own, other) = (sealed(Kind::Account, 7), sealed(Kind::Account, 8));
+    let (own, other) = (sealed(ReferenceKind::Account, 7), sealed(ReferenceKind::Account, 8));
     let there = TRANSFER.replace("\"a\"", &format!("\"{own}\"")).replace("\"b\"", &format!("\"{other}\""));
     let back = TRANSFER.replace("\"a\"", &format!("\"{other}\"")).replace("\"b\"", &format!("\"{own}\""));
     let items = read(&json(&bulk(&[&there, &back, &there])), &references()).unwrap();
-    let from: Vec<&Named> =
+    let from: Vec<&AccountSelector> =
         items.iter().map(|item| if let Item::Transfer(one) = item { &one.from } else { panic!() }).collect();
-    let (seven, eight) = (Named::Id(AccountId::from_i64(7)), Named::Id(AccountId::from_i64(8)));
+    let (seven, eight) =
+        (AccountSelector::Id(AccountId::from_i64(7)), AccountSelector::Id(AccountId::from_i64(8)));
     assert_eq!(from, [&seven, &eight, &seven]);
 }
 

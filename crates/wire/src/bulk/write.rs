@@ -4,7 +4,7 @@ use crate::json;
 use crate::problem;
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::id::SubjectId;
-use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 use counterfoil_engine::present::ItemResult;
 
 /// Appends the results of the request with the number `id`.
@@ -12,7 +12,7 @@ pub fn write(out: &mut Vec<u8>, id: SubjectId, results: &[ItemResult], reference
     let posted = results.iter().filter(|result| matches!(result, ItemResult::Posted(_))).count();
     out.reserve(results.len() * 80);
     json::object(out, |all| {
-        all.string("id", references.seal(Kind::Bulk, id.to_i64()).as_str())
+        all.string("id", references.seal(ReferenceKind::Bulk, id.to_i64()).as_str())
             .string("object", "bulk")
             .count("posted", u64::try_from(posted).unwrap_or(u64::MAX))
             .count("refused", u64::try_from(results.len() - posted).unwrap_or(u64::MAX))
@@ -25,7 +25,7 @@ pub fn write(out: &mut Vec<u8>, id: SubjectId, results: &[ItemResult], reference
 fn write_one(one: &mut json::Object<'_>, index: usize, result: &ItemResult, references: &References) {
     match result {
         ItemResult::Posted(transaction) => {
-            let id = references.seal(Kind::Transaction, transaction.id.to_i64());
+            let id = references.seal(ReferenceKind::Transaction, transaction.id.to_i64());
             one.string("status", "posted").string("transaction", id.as_str());
         }
         ItemResult::Refused(refusal) => {

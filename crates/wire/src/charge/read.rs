@@ -5,7 +5,7 @@ use crate::fields::{self, Fields};
 use crate::layout::{Layout, Shape};
 use crate::metadata::{self, unfit};
 use counterfoil_core::payments::charge::Wallet;
-use counterfoil_core::payments::charge::create::Wanted;
+use counterfoil_core::payments::charge::create::NewCharge;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::id::AccountId;
@@ -13,7 +13,7 @@ use counterfoil_core::types::json::Json;
 use counterfoil_core::types::limits::{DESCRIPTION_BYTES_MAX, PAYMENT_METHOD_BYTES_MAX};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
-use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 
 /// What a request to charge holds.
 pub const LAYOUT: Layout = Layout {
@@ -49,7 +49,7 @@ pub const VOID_LAYOUT: Layout = Layout { of: "this request", like: "{}", fields:
 const NOBODY: AccountId = AccountId::from_i64(-1);
 
 /// Reads the body of a request to charge.
-pub fn read(body: &Json, references: &References) -> Result<Wanted, Vec<Flaw>> {
+pub fn read(body: &Json, references: &References) -> Result<NewCharge, Vec<Flaw>> {
     fields::read(body, &LAYOUT, |fields| {
         let amount = fields.amount("amount");
         let asset = currency(fields);
@@ -59,7 +59,7 @@ pub fn read(body: &Json, references: &References) -> Result<Wanted, Vec<Flaw>> {
         let metadata = metadata::read(fields);
         let destination = destination(fields, references);
         let wallet = wallet(fields, amount, capture, references);
-        Some(Wanted {
+        Some(NewCharge {
             // The bounds of an amount were checked when it was read.
             amount: Money::new(amount?, asset?).ok()?,
             payment_method: payment_method?,
@@ -144,8 +144,8 @@ fn destination(fields: &mut Fields<'_, '_>, references: &References) -> Option<A
 
 /// What has the form of an id and is none is left to the engine: it says the same of another tenant's account.
 pub(crate) fn account_id(text: &str, references: &References) -> Option<AccountId> {
-    let nobody = Kind::Account.is_form_of(text).then_some(NOBODY);
-    references.open(Kind::Account, text).map(AccountId::from_i64).or(nobody)
+    let nobody = ReferenceKind::Account.is_form_of(text).then_some(NOBODY);
+    references.open(ReferenceKind::Account, text).map(AccountId::from_i64).or(nobody)
 }
 
 /// What a wallet pays of `whole`. Something is left for the card, and nothing waits for a capture.

@@ -4,15 +4,17 @@ use super::{LAYOUT, read, read_capture, read_void};
 use crate::form;
 use crate::given::{charge, fields_of, members, references, refusals, sealed};
 use crate::present::Presenter;
-use counterfoil_core::idempotency::reply::Media;
+use counterfoil_core::idempotency::reply::ReplyMedia;
 use counterfoil_core::payments::PaymentSubject;
-use counterfoil_core::payments::charge::create::Wanted;
-use counterfoil_core::payments::charge::{Charge, Failure, FailureCode, Order, Status, Sums, Wallet};
+use counterfoil_core::payments::charge::create::NewCharge;
+use counterfoil_core::payments::charge::{
+    Charge, ChargeOrder, ChargeStatus, ChargeSums, FailureCode, PaymentFailure, Wallet,
+};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::AccountId;
 use counterfoil_core::types::json::Json;
 use counterfoil_core::types::money::Money;
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::present::{Made, Present};
 use serde_json::{Value, json};
@@ -21,7 +23,7 @@ use utoipa::PartialSchema;
 
 const MAIN: AccountId = AccountId::from_i64(7);
 
-fn order(body: &str) -> Result<Wanted, Vec<(String, String)>> {
+fn order(body: &str) -> Result<NewCharge, Vec<(String, String)>> {
     let body = Json::parse(body.as_bytes()).unwrap();
     read(&body, &references())
         .map_err(|errors| errors.into_iter().map(|error| (error.pointer, error.message)).collect())
@@ -50,7 +52,7 @@ fn a_small_and_a_full_request() {
     assert!(small.capture && small.description.is_none() && small.metadata.is_empty());
     assert_eq!(small.destination, None);
 
-    let main = references().seal(Kind::Account, MAIN.to_i64());
+    let main = references().seal(ReferenceKind::Account, MAIN.to_i64());
     let full = order(&with(&format!(
         r#""capture":false,"destination":"{main}","description":"two\nlines","metadata":{{"a":"1","b":""}}"#
     )))
@@ -182,9 +184,9 @@ fn a_form_means_the_same_request() {
 #[test]
 fn golden_charge() {
     let reply = Presenter::new(references()).charge(&charge(), Made::Created);
-    let id = references().seal(Kind::Charge, 1);
-    let account = references().seal(Kind::Account, 7);
-    assert_eq!((reply.status, reply.media), (201, Media::Json));
+    let id = references().seal(ReferenceKind::Charge, 1);
+    let account = references().seal(ReferenceKind::Account, 7);
+    assert_eq!((reply.status, reply.media), (201, ReplyMedia::Json));
     assert_eq!(reply.location, Some(format!("/v1/charges/{id}").into()));
     assert_eq!(
         String::from_utf8(reply.body.to_vec()).unwrap(),
@@ -198,15 +200,15 @@ fn golden_charge() {
 
 #[test]
 fn golden_split_and_refunded_charge() {
-    let (account, wallet) = (sealed(Kind::Account, 7), sealed(Kind::Account, 9));
-    let paid = Order {
+    let (account, wallet) = (sealed(ReferenceKind::Account, 7), sealed(ReferenceKind::Account, 9));
+    let paid = ChargeOrder {
         wallet: Some(Wallet { account: AccountId::from_i64(9), amount: 250 }),
-        ..Order::clone(&charge().order)
+        ..ChargeOrder::clone(&charge().order)
     };
     let split = Charge {
         order: Arc::new(paid),
-        status: Status::PartiallyRefunded,
-        sums: Sums { captured: 1_000, refunded: 300, refunding: 50 },
+        status: ChargeStatus::PartiallyRefunded,
+        sums: ChargeSums { captured: 1_000, refunded: 300, refunding: 50 },
         ..charge()
     };
     let mut text = Vec::new();
@@ -215,10 +217,10 @@ fn golden_split_and_refunded_charge() {
         String::from_utf8(text).unwrap(),
         format!(
             r#"{{"id":"{}","object":"charge","amount":1250,"currency":"USD","status":"partially_refunded","captured":true,"amount_refunded":300,"amount_captured":1250,"wallet":{{"account":"{wallet}","amount":250}},"payment_method":"pm_card_visa","destination":"{account}","gateway":{{"name":"stripe","reference":"pi_1"}},"failure":null,"description":null,"metadata":{{}},"created_at":"1970-01-01T00:00:00.000Z"}}"#,
-            sealed(Kind::Charge, 1)
+            sealed(ReferenceKind::Charge, 1)
         )
     );
-    let failed = Charge { status: Status::Failed, sums: Sums::default(), ..split };
+    let failed = Charge { status: ChargeStatus::Failed, sums: ChargeSums::default(), ..split };
     let mut text = Vec::new();
     write(&mut text, &failed, &references());
     let failed: Value = serde_json::from_slice(&text).unwrap();
@@ -227,7 +229,7 @@ fn golden_split_and_refunded_charge() {
 
 #[test]
 fn what_is_no_wallet() {
-    let account = sealed(Kind::Account, 9);
+    let account = sealed(ReferenceKind::Account, 9);
     let whole = with(&format!(r#""wallet":{{"account":"{account}","amount":1250}}"#));
     let more = with(&format!(r#""wallet":{{"account":"{account}","amount":5000}}"#));
     let held = with(&format!(r#""capture":false,"wallet":{{"account":"{account}","amount":1}}"#));
@@ -255,7 +257,7 @@ fn what_is_no_wallet() {
 
 #[test]
 fn a_wallet_in_both_forms() {
-    let account = sealed(Kind::Account, 9);
+    let account = sealed(ReferenceKind::Account, 9);
     let json = with(&format!(r#""wallet":{{"account":"{account}","amount":1249}}"#));
     let wanted = order(&json).unwrap();
     assert_eq!(wanted.wallet, Some(Wallet { account: AccountId::from_i64(9), amount: 1_249 }));
@@ -292,13 +294,13 @@ fn captures_and_voids() {
 }
 
 fn failed(code: FailureCode, decline_code: Option<&str>) -> Charge {
-    let failure = Failure { code, decline_code: decline_code.map(str::to_owned) };
-    Charge { status: Status::Failed, provider_reference: None, failure: Some(failure), ..charge() }
+    let failure = PaymentFailure { code, decline_code: decline_code.map(str::to_owned) };
+    Charge { status: ChargeStatus::Failed, provider_reference: None, failure: Some(failure), ..charge() }
 }
 
 #[test]
 fn stored_failures() {
-    let id = references().seal(Kind::Charge, 1).to_string();
+    let id = references().seal(ReferenceKind::Charge, 1).to_string();
     let request = Ulid::from_bytes([0; 16]);
     for (code, status, more) in [
         (FailureCode::CardDeclined, 402, json!({"decline_code": "lost_card"})),
@@ -313,14 +315,14 @@ fn stored_failures() {
             charge.failure.as_ref().unwrap(),
             request,
         );
-        assert_eq!((reply.status, reply.media, reply.location), (status, Media::Problem, None));
+        assert_eq!((reply.status, reply.media, reply.location), (status, ReplyMedia::Problem, None));
         let body: Value = serde_json::from_slice(&reply.body).unwrap();
         assert_eq!((&body["error"], &body["charge"]), (&json!(code.name()), &json!(id)));
         assert_eq!(body["request_id"], "req_00000000000000000000000000");
         for (name, value) in more.as_object().unwrap() {
             assert_eq!(&body[name], value, "{code:?}");
         }
-        let held = Charge { status: Status::RequiresCapture, failure: None, ..charge.clone() };
+        let held = Charge { status: ChargeStatus::RequiresCapture, failure: None, ..charge.clone() };
         let reply = Presenter::new(references()).failure(
             &PaymentSubject::Charge(held, None),
             charge.failure.as_ref().unwrap(),

@@ -4,17 +4,17 @@ use crate::json;
 use crate::metadata;
 use crate::time::Stamp;
 use counterfoil_core::payments::charge::{Charge, FailureCode};
-use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 
 /// Appends a charge.
 pub fn write(out: &mut Vec<u8>, charge: &Charge, references: &References) {
-    let id = references.seal(Kind::Charge, charge.id.to_i64());
+    let id = references.seal(ReferenceKind::Charge, charge.id.to_i64());
     write_as(out, charge, id.as_str(), references);
 }
 
 pub(crate) fn write_as(out: &mut Vec<u8>, charge: &Charge, id: &str, references: &References) {
     let order = &charge.order;
-    let destination = references.seal(Kind::Account, order.destination.to_i64());
+    let destination = references.seal(ReferenceKind::Account, order.destination.to_i64());
     json::object(out, |all| {
         all.string("id", id)
             .string("object", "charge")
@@ -27,7 +27,7 @@ pub(crate) fn write_as(out: &mut Vec<u8>, charge: &Charge, id: &str, references:
         match order.wallet {
             None => all.null("wallet"),
             Some(wallet) => all.object("wallet", |object| {
-                let account = references.seal(Kind::Account, wallet.account.to_i64());
+                let account = references.seal(ReferenceKind::Account, wallet.account.to_i64());
                 object.string("account", account.as_str()).integer("amount", wallet.amount);
             }),
         };

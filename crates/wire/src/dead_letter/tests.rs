@@ -6,9 +6,9 @@ use crate::given::{
 };
 use crate::present::Presenter;
 use crate::{charge as charges, refund};
-use counterfoil_core::outbox::{Flow, Park};
-use counterfoil_core::payments::operation::Kind as Asked;
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::outbox::{Flow, ParkReason};
+use counterfoil_core::payments::operation::OperationKind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::present::Present;
 use counterfoil_engine::service::{DeadLetter, Resolution, Unresolved};
@@ -68,8 +68,12 @@ fn each_resolution_in_both_forms() {
 #[test]
 fn golden_dead_letter() {
     let mut text = Vec::new();
-    write(&mut text, &letter(Park::NoEvidence, Some(Asked::Refund)), &references());
-    let (id, of, refund) = (sealed(Kind::DeadLetter, 5), sealed(Kind::Charge, 1), sealed(Kind::Refund, 5));
+    write(&mut text, &letter(ParkReason::NoEvidence, Some(OperationKind::Refund)), &references());
+    let (id, of, refund) = (
+        sealed(ReferenceKind::DeadLetter, 5),
+        sealed(ReferenceKind::Charge, 1),
+        sealed(ReferenceKind::Refund, 5),
+    );
     assert_eq!(
         String::from_utf8(text).unwrap(),
         format!(
@@ -80,9 +84,9 @@ fn golden_dead_letter() {
 
 #[test]
 fn a_charge_that_needs_a_human() {
-    let shown = written(&letter(Park::NoEvidence, None));
+    let shown = written(&letter(ParkReason::NoEvidence, None));
     assert_eq!((&shown["flow"], &shown["step"]), (&value!("charge"), &value!("charge")));
-    assert_eq!(shown["id"], sealed(Kind::DeadLetter, 1));
+    assert_eq!(shown["id"], sealed(ReferenceKind::DeadLetter, 1));
     assert_eq!((&shown["refund"], &shown["amount"]), (&Value::Null, &value!(1_250)));
     assert_eq!(shown["gateway"]["reference"], "pi_1");
     assert_eq!(members(&shown), fields_of(schema::DeadLetter::schema()));
@@ -92,8 +96,8 @@ fn a_charge_that_needs_a_human() {
 
 #[test]
 fn a_payout_that_needs_a_human() {
-    let shown = written(&payout_letter(Park::NoEvidence));
-    let of = sealed(Kind::Payout, 6);
+    let shown = written(&payout_letter(ParkReason::NoEvidence));
+    let of = sealed(ReferenceKind::Payout, 6);
     assert_eq!((&shown["flow"], &shown["step"]), (&value!("payout"), &value!("payout")));
     assert_eq!((&shown["charge"], &shown["refund"]), (&Value::Null, &Value::Null));
     assert_eq!((&shown["payout"], &shown["money_at_risk"]), (&value!(of), &value!(800)));
@@ -104,7 +108,7 @@ fn a_payout_that_needs_a_human() {
     );
     assert_eq!(members(&shown), fields_of(schema::DeadLetter::schema()));
 
-    let letter = payout_letter(Park::NoEvidence);
+    let letter = payout_letter(ParkReason::NoEvidence);
     let reply =
         Presenter::new(references()).resolved(&letter, Ok(&Resolution::Adopt), Ulid::from_bytes([0; 16]));
     let shown: Value = serde_json::from_slice(&reply.body).unwrap();
@@ -119,18 +123,18 @@ fn a_payout_that_needs_a_human() {
 #[test]
 fn suggestions_fit_the_reason_and_the_flow() {
     for (why, asked, expected) in [
-        (Park::NoEvidence, None, value!(["adopt", "fail"])),
-        (Park::AnswerDiffers, None, value!(["adopt"])),
-        (Park::Contradiction, None, value!(["adopt"])),
-        (Park::CannotUndo, None, value!(["retry", "adopt", "fail"])),
-        (Park::AnswerDiffers, Some(Asked::Capture), value!(["adopt"])),
-        (Park::NoEvidence, Some(Asked::Void), value!(["adopt", "fail"])),
+        (ParkReason::NoEvidence, None, value!(["adopt", "fail"])),
+        (ParkReason::AnswerDiffers, None, value!(["adopt"])),
+        (ParkReason::Contradiction, None, value!(["adopt"])),
+        (ParkReason::CannotUndo, None, value!(["retry", "adopt", "fail"])),
+        (ParkReason::AnswerDiffers, Some(OperationKind::Capture), value!(["adopt"])),
+        (ParkReason::NoEvidence, Some(OperationKind::Void), value!(["adopt", "fail"])),
     ] {
         assert_eq!(written(&letter(why, asked))["suggestions"], expected, "{why:?} {asked:?}");
     }
     for (why, expected) in [
-        (Park::NoEvidence, value!(["adopt", "void", "fail"])),
-        (Park::AnswerDiffers, value!(["adopt", "void"])),
+        (ParkReason::NoEvidence, value!(["adopt", "void", "fail"])),
+        (ParkReason::AnswerDiffers, value!(["adopt", "void"])),
     ] {
         let mut held = letter(why, None);
         held.outbox.saga.flow = Flow::Authorize;
@@ -145,18 +149,18 @@ fn suggestions_fit_the_reason_and_the_flow() {
 fn golden_resolution() {
     let (mut of, mut refunded) = (Vec::new(), Vec::new());
     charges::write::write(&mut of, &charge(), &references());
-    refund::write(&mut refunded, &operation(Asked::Refund), &charge(), &references());
+    refund::write(&mut refunded, &operation(OperationKind::Refund), &charge(), &references());
     let (of, refunded) = (String::from_utf8(of).unwrap(), String::from_utf8(refunded).unwrap());
     for (asked, resolution, number, refund) in [
-        (Some(Asked::Refund), Resolution::Adopt, 5, refunded.as_str()),
-        (Some(Asked::Capture), Resolution::Retry, 5, "null"),
+        (Some(OperationKind::Refund), Resolution::Adopt, 5, refunded.as_str()),
+        (Some(OperationKind::Capture), Resolution::Retry, 5, "null"),
         (None, Resolution::Fail { reason: "x".to_owned() }, 1, "null"),
     ] {
-        let letter = letter(Park::NoEvidence, asked);
+        let letter = letter(ParkReason::NoEvidence, asked);
         let reply =
             Presenter::new(references()).resolved(&letter, Ok(&resolution), Ulid::from_bytes([0; 16]));
         assert_eq!((reply.status, &reply.location), (200, &None));
-        let id = sealed(Kind::DeadLetter, number);
+        let id = sealed(ReferenceKind::DeadLetter, number);
         assert_eq!(
             String::from_utf8(reply.body.to_vec()).unwrap(),
             format!(
@@ -166,7 +170,7 @@ fn golden_resolution() {
         );
     }
     let mut text = Vec::new();
-    write_resolved(&mut text, &letter(Park::NoEvidence, None), &Resolution::Void, &references());
+    write_resolved(&mut text, &letter(ParkReason::NoEvidence, None), &Resolution::Void, &references());
     let shown: Value = serde_json::from_slice(&text).unwrap();
     assert_eq!(members(&shown), fields_of(schema::DeadLetterResolution::schema()));
 }

@@ -2,18 +2,18 @@
 
 use crate::time::Stamp;
 use crate::{charge, json, payout, refund};
-use counterfoil_core::outbox::{Park, Payment};
+use counterfoil_core::outbox::{ParkReason, Payment};
 use counterfoil_core::payments::charge::Charge;
-use counterfoil_core::payments::operation::{Kind as Asked, Operation};
-use counterfoil_core::payments::provider::Step;
+use counterfoil_core::payments::operation::{Operation, OperationKind};
+use counterfoil_core::payments::provider::ProviderStep;
 use counterfoil_core::payments::{PaymentSubject, flow};
 use counterfoil_core::types::money::Money;
-use counterfoil_core::types::reference::{Kind, Reference, References};
+use counterfoil_core::types::reference::{Reference, ReferenceKind, References};
 use counterfoil_engine::service::{DeadLetter, Resolution};
 
 /// The dead letter's own reference.
 pub fn id(letter: &DeadLetter, references: &References) -> Reference {
-    references.seal(Kind::DeadLetter, letter.outbox.id.to_i64())
+    references.seal(ReferenceKind::DeadLetter, letter.outbox.id.to_i64())
 }
 
 /// Appends a dead letter.
@@ -24,14 +24,15 @@ pub fn write(out: &mut Vec<u8>, letter: &DeadLetter, references: &References) {
         Payment::Charge(_) => (Some(of.as_str()), None),
         Payment::Payout(_) => (None, Some(of.as_str())),
     };
-    let refund = refund_of(subject).map(|(refund, _)| references.seal(Kind::Refund, refund.id.to_i64()));
+    let refund =
+        refund_of(subject).map(|(refund, _)| references.seal(ReferenceKind::Refund, refund.id.to_i64()));
     let amount = asked_for(subject);
     json::object(out, |all| {
         all.string("id", id(letter, references).as_str())
             .string("object", "dead_letter")
             .string("flow", outbox.saga.flow.name())
-            .string_or_null("step", flow::step(outbox.saga).map(Step::name))
-            .string_or_null("reason", outbox.parked.map(Park::name))
+            .string_or_null("step", flow::step(outbox.saga).map(ProviderStep::name))
+            .string_or_null("reason", outbox.parked.map(ParkReason::name))
             .string_or_null("charge", charge)
             .string_or_null("refund", refund.as_ref().map(Reference::as_str))
             .string_or_null("payout", payout)
@@ -102,7 +103,7 @@ fn asked_for(subject: &PaymentSubject) -> Money {
 
 fn refund_of(subject: &PaymentSubject) -> Option<(&Operation, &Charge)> {
     match subject {
-        PaymentSubject::Charge(charge, Some(operation)) if operation.kind == Asked::Refund => {
+        PaymentSubject::Charge(charge, Some(operation)) if operation.kind == OperationKind::Refund => {
             Some((operation, charge))
         }
         PaymentSubject::Charge(..) | PaymentSubject::Payout(_) => None,
@@ -123,9 +124,9 @@ fn suggestions(letter: &DeadLetter) -> Vec<&'static str> {
     // Only what is held can be undone at the provider; what was taken is adopted and refunded.
     let holds = flow::give_up(letter.outbox.saga).is_some();
     let all: &[&str] = match letter.outbox.parked {
-        Some(Park::AnswerDiffers | Park::Contradiction) => &["adopt", "void"],
-        Some(Park::NoEvidence) => &["adopt", "void", "fail"],
-        Some(Park::CannotUndo) => &["retry", "adopt", "fail"],
+        Some(ParkReason::AnswerDiffers | ParkReason::Contradiction) => &["adopt", "void"],
+        Some(ParkReason::NoEvidence) => &["adopt", "void", "fail"],
+        Some(ParkReason::CannotUndo) => &["retry", "adopt", "fail"],
         None => &[],
     };
     all.iter().copied().filter(|word| holds || *word != "void").collect()

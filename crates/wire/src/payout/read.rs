@@ -4,7 +4,7 @@ use crate::charge::read::{account_id, currency, description, is_card_number};
 use crate::fields::{self, Fields};
 use crate::layout::{Layout, Shape};
 use crate::metadata;
-use counterfoil_core::payments::payout::create::Wanted;
+use counterfoil_core::payments::payout::create::NewPayout;
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::id::AccountId;
 use counterfoil_core::types::json::Json;
@@ -30,7 +30,7 @@ pub const LAYOUT: Layout = Layout {
 };
 
 /// Reads the body of a request to pay out.
-pub fn read(body: &Json, references: &References) -> Result<Wanted, Vec<Flaw>> {
+pub fn read(body: &Json, references: &References) -> Result<NewPayout, Vec<Flaw>> {
     fields::read(body, &LAYOUT, |fields| {
         let amount = fields.amount("amount");
         let asset = currency(fields);
@@ -45,7 +45,7 @@ pub fn read(body: &Json, references: &References) -> Result<Wanted, Vec<Flaw>> {
         let metadata = metadata::read(fields);
         // The bounds of an amount were checked when it was read.
         let amount = Money::new(amount?, asset?).ok()?;
-        Some(Wanted { amount, account, peer, destination, description, metadata })
+        Some(NewPayout { amount, account, peer, destination, description, metadata })
     })
 }
 

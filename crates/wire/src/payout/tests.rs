@@ -3,17 +3,17 @@ use super::{LAYOUT, read, write};
 use crate::form;
 use crate::given::{fields_of, json, members, metadata, payout, references, refusals, sealed, usd};
 use crate::present::Presenter;
-use counterfoil_core::idempotency::reply::Media;
+use counterfoil_core::idempotency::reply::ReplyMedia;
 use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::PaymentSubject;
-use counterfoil_core::payments::charge::{Failure, FailureCode};
-use counterfoil_core::payments::payout::create::Wanted;
-use counterfoil_core::payments::payout::{Order, Payout, Status};
+use counterfoil_core::payments::charge::{FailureCode, PaymentFailure};
+use counterfoil_core::payments::payout::create::NewPayout;
+use counterfoil_core::payments::payout::{Payout, PayoutOrder, PayoutStatus};
 use counterfoil_core::types::id::AccountId;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
 use counterfoil_core::types::peer::PeerName;
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::present::Present;
 use serde_json::Value;
@@ -59,7 +59,7 @@ fn what_is_no_payout() {
 
 #[test]
 fn a_payout_with_and_without_its_parts_in_both_forms() {
-    let plain = Wanted {
+    let plain = NewPayout {
         amount: Money::new(800, usd()).unwrap(),
         account: None,
         peer: None,
@@ -71,8 +71,8 @@ fn a_payout_with_and_without_its_parts_in_both_forms() {
     assert_eq!(read(&body, &references()), Ok(plain.clone()));
     assert_eq!(form::parse(b"amount=800&currency=usd", &LAYOUT), Ok(body));
 
-    let id = sealed(Kind::Account, 7);
-    let rich = Wanted {
+    let id = sealed(ReferenceKind::Account, 7);
+    let rich = NewPayout {
         account: Some(AccountId::from_i64(7)),
         destination: Some(Masked::new("ba_1".to_owned())),
         description: Some(Masked::new("weekly".to_owned())),
@@ -104,7 +104,8 @@ fn a_payout_to_a_peer_in_both_forms() {
 #[test]
 fn a_payout_to_a_peer_names_it() {
     let eu = ProviderBinding::to_peer(&PeerName::parse("eu").unwrap(), "http://eu:8080", "ac_1");
-    let failure = Failure { code: FailureCode::PayoutFailed, decline_code: Some("cap_exceeded".to_owned()) };
+    let failure =
+        PaymentFailure { code: FailureCode::PayoutFailed, decline_code: Some("cap_exceeded".to_owned()) };
     let payout = Payout { provider: eu, failure: Some(failure.clone()), ..payout() };
     let mut text = Vec::new();
     write(&mut text, &payout, &references());
@@ -116,7 +117,7 @@ fn a_payout_to_a_peer_names_it() {
         FailureCode::GatewayUnauthorized,
         FailureCode::GatewayUnavailable,
     ] {
-        let failure = Failure { code, ..failure.clone() };
+        let failure = PaymentFailure { code, ..failure.clone() };
         let subject = PaymentSubject::Payout(Payout { failure: Some(failure.clone()), ..payout.clone() });
         let refused = Presenter::new(references()).failure(&subject, &failure, Ulid::from_bytes([0; 16]));
         let problem: Value = serde_json::from_slice(&refused.body).unwrap();
@@ -128,9 +129,9 @@ fn a_payout_to_a_peer_names_it() {
 
 #[test]
 fn golden_payout() {
-    let (id, account) = (sealed(Kind::Payout, 6), sealed(Kind::Account, 7));
+    let (id, account) = (sealed(ReferenceKind::Payout, 6), sealed(ReferenceKind::Account, 7));
     let reply = Presenter::new(references()).payout(&payout());
-    assert_eq!((reply.status, reply.media), (201, Media::Json));
+    assert_eq!((reply.status, reply.media), (201, ReplyMedia::Json));
     assert_eq!(reply.location, Some(format!("/v1/payouts/{id}").into()));
     assert_eq!(
         String::from_utf8(reply.body.to_vec()).unwrap(),
@@ -149,11 +150,11 @@ fn a_failed_payout_says_why_and_openapi_says_what_is_written() {
         (FailureCode::GatewayUnavailable, "nothing was paid out"),
         (FailureCode::MarkedFailed, "an operator found"),
     ] {
-        let failure = Failure { code, decline_code: Some("account_closed".to_owned()) };
-        let order = Arc::new(Order { destination: None, ..Order::clone(&payout().order) });
+        let failure = PaymentFailure { code, decline_code: Some("account_closed".to_owned()) };
+        let order = Arc::new(PayoutOrder { destination: None, ..PayoutOrder::clone(&payout().order) });
         let failed = Payout {
             order,
-            status: Status::Failed,
+            status: PayoutStatus::Failed,
             failure: Some(failure.clone()),
             provider_reference: None,
             ..payout()
@@ -169,8 +170,8 @@ fn a_failed_payout_says_why_and_openapi_says_what_is_written() {
         let subject = PaymentSubject::Payout(failed);
         let refused = Presenter::new(references()).failure(&subject, &failure, Ulid::from_bytes([0; 16]));
         let problem: Value = serde_json::from_slice(&refused.body).unwrap();
-        assert_eq!((refused.media, &problem["error"]), (Media::Problem, &code.name().into()));
-        assert_eq!(problem["payout"], sealed(Kind::Payout, 6));
+        assert_eq!((refused.media, &problem["error"]), (ReplyMedia::Problem, &code.name().into()));
+        assert_eq!(problem["payout"], sealed(ReferenceKind::Payout, 6));
         assert_eq!((&problem["charge"], &problem["safe_new_key"]), (&Value::Null, &true.into()));
         assert!(!problem["detail"].as_str().unwrap().contains("charge"), "{problem}");
     }
@@ -179,13 +180,13 @@ fn a_failed_payout_says_why_and_openapi_says_what_is_written() {
 #[test]
 fn golden_failure() {
     let failure =
-        Failure { code: FailureCode::PayoutFailed, decline_code: Some("account_closed".to_owned()) };
+        PaymentFailure { code: FailureCode::PayoutFailed, decline_code: Some("account_closed".to_owned()) };
     let reply = Presenter::new(references()).failure(
         &PaymentSubject::Payout(payout()),
         &failure,
         Ulid::from_bytes([0; 16]),
     );
-    let id = sealed(Kind::Payout, 6);
+    let id = sealed(ReferenceKind::Payout, 6);
     assert_eq!(reply.status, 402);
     assert_eq!(
         String::from_utf8(reply.body.to_vec()).unwrap(),

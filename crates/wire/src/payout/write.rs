@@ -5,11 +5,11 @@ use crate::metadata;
 use crate::time::Stamp;
 use counterfoil_core::payments::charge::FailureCode;
 use counterfoil_core::payments::payout::Payout;
-use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 
 /// Appends a payout.
 pub fn write(out: &mut Vec<u8>, payout: &Payout, references: &References) {
-    let id = references.seal(Kind::Payout, payout.id.to_i64());
+    let id = references.seal(ReferenceKind::Payout, payout.id.to_i64());
     write_as(out, payout, id.as_str(), references);
 }
 
@@ -21,7 +21,7 @@ pub(crate) fn write_as(out: &mut Vec<u8>, payout: &Payout, id: &str, references:
             .integer("amount", order.amount.minor())
             .string("currency", order.amount.asset().code())
             .string("status", payout.status.name())
-            .string("account", references.seal(Kind::Account, order.account.to_i64()).as_str())
+            .string("account", references.seal(ReferenceKind::Account, order.account.to_i64()).as_str())
             .string_or_null("destination", order.destination.as_ref().map(|name| name.reveal().as_str()))
             .object("gateway", |gateway| {
                 gateway

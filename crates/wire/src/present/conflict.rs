@@ -1,9 +1,9 @@
 //! The words of refusals: what stands in the way, and what can be done instead.
 
 use crate::problem::{Code, Problem};
-use counterfoil_core::payments::charge::{Charge, FailureCode, Status};
-use counterfoil_core::payments::operation::Kind;
-use counterfoil_core::payments::operation::launch::Impossible;
+use counterfoil_core::payments::charge::{Charge, ChargeStatus, FailureCode};
+use counterfoil_core::payments::operation::OperationKind;
+use counterfoil_core::payments::operation::launch::OperationRefusal;
 use counterfoil_core::types::reference::Reference;
 use counterfoil_engine::service::Unresolved;
 
@@ -19,17 +19,22 @@ pub fn busy() -> Problem {
 }
 
 /// An operation the charge's state does not allow.
-pub(super) fn impossible(charge: &Charge, kind: Kind, why: Impossible, id: Reference) -> Problem {
+pub(super) fn impossible(
+    charge: &Charge,
+    kind: OperationKind,
+    why: OperationRefusal,
+    id: Reference,
+) -> Problem {
     let problem = Problem::new(Code::ChargeStateConflict);
     let problem = match why {
-        Impossible::Busy => return busy().charge(id),
-        Impossible::Status => problem.detail(format!(
+        OperationRefusal::Busy => return busy().charge(id),
+        OperationRefusal::Status => problem.detail(format!(
             "The charge {} and cannot be {}; nothing was done. {}",
             stands(charge.status),
             done(kind),
             instead(kind, charge.status)
         )),
-        Impossible::Exceeds { available } => problem
+        OperationRefusal::Exceeds { available } => problem
             .detail(format!(
                 "At most {available} {} can be {}, in minor units; nothing was done. Ask for that much or less, or leave `amount` out for all of it, and use a new key.",
                 charge.order.amount.asset().code(),
@@ -40,51 +45,54 @@ pub(super) fn impossible(charge: &Charge, kind: Kind, why: Impossible, id: Refer
     problem.charge(id).charge_status(charge.status).safe_new_key(true)
 }
 
-const fn done(kind: Kind) -> &'static str {
+const fn done(kind: OperationKind) -> &'static str {
     match kind {
-        Kind::Capture => "captured",
-        Kind::Void => "voided",
-        Kind::Refund => "refunded",
+        OperationKind::Capture => "captured",
+        OperationKind::Void => "voided",
+        OperationKind::Refund => "refunded",
     }
 }
 
-const fn stands(status: Status) -> &'static str {
+const fn stands(status: ChargeStatus) -> &'static str {
     match status {
-        Status::Processing => "is still being made",
-        Status::RequiresCapture => "is held and not captured yet",
-        Status::Succeeded => "is captured",
-        Status::Failed => "has failed",
-        Status::Voided => "is voided",
-        Status::Refunded => "is refunded whole",
-        Status::PartiallyRefunded => "is captured and refunded in part",
-        Status::Parked => "needs a human",
+        ChargeStatus::Processing => "is still being made",
+        ChargeStatus::RequiresCapture => "is held and not captured yet",
+        ChargeStatus::Succeeded => "is captured",
+        ChargeStatus::Failed => "has failed",
+        ChargeStatus::Voided => "is voided",
+        ChargeStatus::Refunded => "is refunded whole",
+        ChargeStatus::PartiallyRefunded => "is captured and refunded in part",
+        ChargeStatus::Parked => "needs a human",
     }
 }
 
-const fn instead(kind: Kind, status: Status) -> &'static str {
+const fn instead(kind: OperationKind, status: ChargeStatus) -> &'static str {
     match (kind, status) {
-        (_, Status::Processing) => "Read GET /v1/charges/{id} until its status is final.",
-        (_, Status::Parked) => {
+        (_, ChargeStatus::Processing) => "Read GET /v1/charges/{id} until its status is final.",
+        (_, ChargeStatus::Parked) => {
             "An operator resolves it with POST /v1/dead-letters/{id}/resolve; try again after that, with a new key."
         }
-        (_, Status::Failed) => "Nothing was taken; make a new charge.",
-        (Kind::Capture, Status::Voided) => "What was held is free again; make a new charge.",
-        (Kind::Void | Kind::Refund, Status::Voided) => {
+        (_, ChargeStatus::Failed) => "Nothing was taken; make a new charge.",
+        (OperationKind::Capture, ChargeStatus::Voided) => "What was held is free again; make a new charge.",
+        (OperationKind::Void | OperationKind::Refund, ChargeStatus::Voided) => {
             "What was held is free already; there is nothing left to do."
         }
-        (Kind::Capture, Status::Succeeded | Status::PartiallyRefunded | Status::Refunded) => {
-            "A charge is captured once; to take more, make a new charge."
-        }
-        (Kind::Void, Status::Succeeded | Status::PartiallyRefunded) => {
+        (
+            OperationKind::Capture,
+            ChargeStatus::Succeeded | ChargeStatus::PartiallyRefunded | ChargeStatus::Refunded,
+        ) => "A charge is captured once; to take more, make a new charge.",
+        (OperationKind::Void, ChargeStatus::Succeeded | ChargeStatus::PartiallyRefunded) => {
             "Give the money back with POST /v1/refunds instead."
         }
-        (Kind::Void | Kind::Refund, Status::Refunded) => {
+        (OperationKind::Void | OperationKind::Refund, ChargeStatus::Refunded) => {
             "All of it was given back; there is nothing left to do."
         }
-        (Kind::Refund, Status::RequiresCapture) => "Give it up with POST /v1/charges/{id}/void instead.",
+        (OperationKind::Refund, ChargeStatus::RequiresCapture) => {
+            "Give it up with POST /v1/charges/{id}/void instead."
+        }
         // These fit; what does not fit them is the amount.
-        (Kind::Capture | Kind::Void, Status::RequiresCapture)
-        | (Kind::Refund, Status::Succeeded | Status::PartiallyRefunded) => {
+        (OperationKind::Capture | OperationKind::Void, ChargeStatus::RequiresCapture)
+        | (OperationKind::Refund, ChargeStatus::Succeeded | ChargeStatus::PartiallyRefunded) => {
             "Read GET /v1/charges/{id} to see where it stands."
         }
     }

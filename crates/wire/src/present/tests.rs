@@ -1,9 +1,9 @@
 use super::*;
 use crate::given::{account, charge, hold, letter, references, sealed, transaction};
-use counterfoil_core::ledger::asset::Definition;
-use counterfoil_core::ledger::hold::State;
-use counterfoil_core::ledger::transaction::Kind as Why;
-use counterfoil_core::outbox::Park;
+use counterfoil_core::ledger::asset::AssetDefinition;
+use counterfoil_core::ledger::hold::HoldState;
+use counterfoil_core::ledger::transaction::TransactionKind;
+use counterfoil_core::outbox::ParkReason;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{SubjectId, TenantId, TransactionId};
 use counterfoil_core::types::time::Time;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 const REQUEST: Ulid = Ulid::from_bytes([0; 16]);
 
-fn shown(shown: Shown<'_>) -> (Reply, Value) {
+fn shown(shown: LedgerReply<'_>) -> (Reply, Value) {
     let reply = Presenter::new(references()).ledger(shown, REQUEST);
     let body = serde_json::from_slice(&reply.body).unwrap();
     (reply, body)
@@ -20,16 +20,16 @@ fn shown(shown: Shown<'_>) -> (Reply, Value) {
 #[test]
 fn refusals_say_that_a_new_key_is_safe() {
     for (refusal, status) in [
-        (Refusal::InsufficientFunds, 400),
-        (Refusal::CapExceeded, 400),
-        (Refusal::AccountExists, 409),
-        (Refusal::AssetExists, 409),
-        (Refusal::AlreadyReversed, 409),
-        (Refusal::NotReversible, 409),
-        (Refusal::HoldEnded, 409),
+        (LedgerRefusal::InsufficientFunds, 400),
+        (LedgerRefusal::CapExceeded, 400),
+        (LedgerRefusal::AccountExists, 409),
+        (LedgerRefusal::AssetExists, 409),
+        (LedgerRefusal::AlreadyReversed, 409),
+        (LedgerRefusal::NotReversible, 409),
+        (LedgerRefusal::HoldEnded, 409),
     ] {
-        let (reply, body) = shown(Shown::Refused(refusal));
-        assert_eq!((reply.status, reply.media, reply.location), (status, Media::Problem, None));
+        let (reply, body) = shown(LedgerReply::Refused(refusal));
+        assert_eq!((reply.status, reply.media, reply.location), (status, ReplyMedia::Problem, None));
         assert_eq!((&body["error"], &body["status"]), (&json!(refusal.name()), &json!(status)));
         assert_eq!(body["safe_new_key"], true, "{refusal:?}");
         assert_eq!(body["request_id"], "req_00000000000000000000000000");
@@ -39,46 +39,46 @@ fn refusals_say_that_a_new_key_is_safe() {
 #[test]
 fn every_answer_has_its_status_and_place() {
     let (held, posted) =
-        (hold(State::Pending), hold(State::Posted { amount: 5, by: TransactionId::from_i64(9) }));
-    let asset = Definition {
+        (hold(HoldState::Pending), hold(HoldState::Posted { amount: 5, by: TransactionId::from_i64(9) }));
+    let asset = AssetDefinition {
         tenant: TenantId::from_i64(1),
         asset: Asset::parse("points").unwrap(),
         exponent: 0,
         created_at: Time::EPOCH,
     };
-    let (account, transfer) = (account(), transaction(Why::Transfer));
-    let conversion = transaction(Why::Conversion);
-    let in_accounts = format!("/v1/accounts/{}", sealed(Kind::Account, 7));
+    let (account, transfer) = (account(), transaction(TransactionKind::Transfer));
+    let conversion = transaction(TransactionKind::Conversion);
+    let in_accounts = format!("/v1/accounts/{}", sealed(ReferenceKind::Account, 7));
     for (what, status, location, object, named) in [
-        (Shown::Opened(&account), 201, Some(in_accounts), "account", "credit"),
-        (Shown::Resharded(&account), 200, None, "account", "credit"),
-        (Shown::Defined(&asset), 201, None, "asset", ""),
+        (LedgerReply::Opened(&account), 201, Some(in_accounts), "account", "credit"),
+        (LedgerReply::Resharded(&account), 200, None, "account", "credit"),
+        (LedgerReply::Defined(&asset), 201, None, "asset", ""),
         (
-            Shown::Transferred(&transfer),
+            LedgerReply::Transferred(&transfer),
             201,
-            Some(format!("/v1/transfers/{}", sealed(Kind::Transfer, 3))),
+            Some(format!("/v1/transfers/{}", sealed(ReferenceKind::Transfer, 3))),
             "transfer",
             "posted",
         ),
         (
-            Shown::Held(&held),
+            LedgerReply::Held(&held),
             201,
-            Some(format!("/v1/transfers/{}", sealed(Kind::Transfer, 4))),
+            Some(format!("/v1/transfers/{}", sealed(ReferenceKind::Transfer, 4))),
             "transfer",
             "pending",
         ),
-        (Shown::Ended(&posted), 200, None, "transfer", "posted"),
+        (LedgerReply::Ended(&posted), 200, None, "transfer", "posted"),
         (
-            Shown::Posted(&conversion),
+            LedgerReply::Posted(&conversion),
             201,
-            Some(format!("/v1/transactions/{}", sealed(Kind::Transaction, 3))),
+            Some(format!("/v1/transactions/{}", sealed(ReferenceKind::Transaction, 3))),
             "transaction",
             "conversion",
         ),
-        (Shown::Bulk { id: SubjectId::from_i64(1), results: &[] }, 200, None, "bulk", ""),
+        (LedgerReply::Bulk { id: SubjectId::from_i64(1), results: &[] }, 200, None, "bulk", ""),
     ] {
         let (reply, body) = shown(what);
-        assert_eq!((reply.status, reply.media), (status, Media::Json), "{object}");
+        assert_eq!((reply.status, reply.media), (status, ReplyMedia::Json), "{object}");
         assert_eq!(body["object"], object);
         let word = ["status", "kind", "normal_side"].iter().find_map(|name| body[name].as_str());
         assert_eq!(word.unwrap_or_default(), named);
@@ -90,7 +90,7 @@ fn every_answer_has_its_status_and_place() {
 }
 
 /// The problem an operation on a charge of that status gets.
-fn conflict(status: Status, kind: Asked, why: Impossible) -> (Reply, Value) {
+fn conflict(status: ChargeStatus, kind: OperationKind, why: OperationRefusal) -> (Reply, Value) {
     let charge = Charge { status, ..charge() };
     let reply = Presenter::new(references()).impossible(&charge, kind, why, REQUEST);
     let body = serde_json::from_slice(&reply.body).unwrap();
@@ -101,26 +101,29 @@ fn conflict(status: Status, kind: Asked, why: Impossible) -> (Reply, Value) {
 fn what_a_charge_does_not_allow_says_where_it_stands_and_what_can_be_done() {
     for (kind, status, words) in [
         (
-            Asked::Capture,
-            Status::Succeeded,
+            OperationKind::Capture,
+            ChargeStatus::Succeeded,
             "is captured and cannot be captured; nothing was done. A charge is captured once",
         ),
-        (Asked::Capture, Status::Refunded, "make a new charge"),
-        (Asked::Capture, Status::Voided, "make a new charge"),
-        (Asked::Capture, Status::Failed, "Nothing was taken"),
-        (Asked::Capture, Status::Parked, "/v1/dead-letters/{id}/resolve"),
-        (Asked::Void, Status::Succeeded, "POST /v1/refunds instead"),
-        (Asked::Void, Status::PartiallyRefunded, "POST /v1/refunds instead"),
-        (Asked::Void, Status::Voided, "nothing left to do"),
-        (Asked::Refund, Status::RequiresCapture, "POST /v1/charges/{id}/void instead"),
-        (Asked::Refund, Status::Refunded, "All of it was given back"),
-        (Asked::Refund, Status::Failed, "has failed and cannot be refunded"),
+        (OperationKind::Capture, ChargeStatus::Refunded, "make a new charge"),
+        (OperationKind::Capture, ChargeStatus::Voided, "make a new charge"),
+        (OperationKind::Capture, ChargeStatus::Failed, "Nothing was taken"),
+        (OperationKind::Capture, ChargeStatus::Parked, "/v1/dead-letters/{id}/resolve"),
+        (OperationKind::Void, ChargeStatus::Succeeded, "POST /v1/refunds instead"),
+        (OperationKind::Void, ChargeStatus::PartiallyRefunded, "POST /v1/refunds instead"),
+        (OperationKind::Void, ChargeStatus::Voided, "nothing left to do"),
+        (OperationKind::Refund, ChargeStatus::RequiresCapture, "POST /v1/charges/{id}/void instead"),
+        (OperationKind::Refund, ChargeStatus::Refunded, "All of it was given back"),
+        (OperationKind::Refund, ChargeStatus::Failed, "has failed and cannot be refunded"),
     ] {
-        let (reply, body) = conflict(status, kind, Impossible::Status);
-        assert_eq!((reply.status, reply.media, reply.location), (409, Media::Problem, None));
+        let (reply, body) = conflict(status, kind, OperationRefusal::Status);
+        assert_eq!((reply.status, reply.media, reply.location), (409, ReplyMedia::Problem, None));
         assert_eq!(body["error"], "charge_state_conflict");
         assert_eq!(body["charge_status"], status.name());
-        assert_eq!((&body["charge"], &body["safe_new_key"]), (&json!(sealed(Kind::Charge, 1)), &json!(true)));
+        assert_eq!(
+            (&body["charge"], &body["safe_new_key"]),
+            (&json!(sealed(ReferenceKind::Charge, 1)), &json!(true))
+        );
         assert_eq!(body.get("amount_available"), None);
         assert!(body["detail"].as_str().unwrap().contains(words), "{kind:?} {status:?}: {}", body["detail"]);
     }
@@ -128,19 +131,20 @@ fn what_a_charge_does_not_allow_says_where_it_stands_and_what_can_be_done() {
 
 #[test]
 fn golden_conflict_of_amounts() {
-    let (reply, _) = conflict(Status::Succeeded, Asked::Refund, Impossible::Exceeds { available: 250 });
+    let (reply, _) =
+        conflict(ChargeStatus::Succeeded, OperationKind::Refund, OperationRefusal::Exceeds { available: 250 });
     assert_eq!(
         String::from_utf8(reply.body.to_vec()).unwrap(),
         format!(
             r#"{{"type":"/errors/charge_state_conflict","title":"Charge does not allow it","status":409,"detail":"At most 250 USD can be refunded, in minor units; nothing was done. Ask for that much or less, or leave `amount` out for all of it, and use a new key.","error":"charge_state_conflict","request_id":"req_00000000000000000000000000","amount_available":250,"charge":"{}","charge_status":"succeeded","safe_new_key":true}}"#,
-            sealed(Kind::Charge, 1)
+            sealed(ReferenceKind::Charge, 1)
         )
     );
 }
 
 #[test]
 fn what_is_under_way_is_told_to_come_back_with_the_same_key() {
-    let (reply, body) = conflict(Status::RequiresCapture, Asked::Void, Impossible::Busy);
+    let (reply, body) = conflict(ChargeStatus::RequiresCapture, OperationKind::Void, OperationRefusal::Busy);
     assert_eq!((reply.status, &body["error"]), (409, &json!("payment_in_progress")));
     assert_eq!((&body["retry_after_ms"], &body["safe_new_key"]), (&json!(1_000), &json!(true)));
     assert!(body["detail"].as_str().unwrap().contains("same key"), "{body}");
@@ -148,7 +152,7 @@ fn what_is_under_way_is_told_to_come_back_with_the_same_key() {
 
 #[test]
 fn a_dead_letter_that_stays_says_why_and_what_to_do() {
-    let letter = letter(Park::NoEvidence, Some(Asked::Refund));
+    let letter = letter(ParkReason::NoEvidence, Some(OperationKind::Refund));
     for (why, word, words) in [
         (Unresolved::NoEvidence, "no_evidence", "provider's own records"),
         (Unresolved::Several, "several", "all but one"),
@@ -158,11 +162,14 @@ fn a_dead_letter_that_stays_says_why_and_what_to_do() {
         (Unresolved::Busy, "busy", "at this moment"),
     ] {
         let reply = Presenter::new(references()).resolved(&letter, Err(why), REQUEST);
-        assert_eq!((reply.status, reply.media, reply.location), (409, Media::Problem, None));
+        assert_eq!((reply.status, reply.media, reply.location), (409, ReplyMedia::Problem, None));
         let body: Value = serde_json::from_slice(&reply.body).unwrap();
         assert_eq!((&body["error"], &body["reason"]), (&json!("dead_letter_unresolved"), &json!(word)));
-        assert_eq!(body["dead_letter"], sealed(Kind::DeadLetter, 5));
-        assert_eq!((&body["charge"], &body["safe_new_key"]), (&json!(sealed(Kind::Charge, 1)), &json!(true)));
+        assert_eq!(body["dead_letter"], sealed(ReferenceKind::DeadLetter, 5));
+        assert_eq!(
+            (&body["charge"], &body["safe_new_key"]),
+            (&json!(sealed(ReferenceKind::Charge, 1)), &json!(true))
+        );
         let detail = body["detail"].as_str().unwrap();
         assert!(detail.contains(words) && detail.contains("new key"), "{detail}");
     }

@@ -10,7 +10,7 @@ use crate::json;
 use crate::time::Stamp;
 use bytes::Bytes;
 use counterfoil_core::outbox::Payment;
-use counterfoil_core::payments::charge::Status;
+use counterfoil_core::payments::charge::ChargeStatus;
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::reference::{Reference, References};
 use counterfoil_core::types::time::Time;
@@ -36,7 +36,7 @@ enum More {
     DeclineCode(Option<String>),
     Charge(Reference),
     Payout(Reference),
-    ChargeStatus(Status),
+    Status(ChargeStatus),
     AmountAvailable(i64),
     DeadLetter(Reference),
     Reason(&'static str),
@@ -115,8 +115,8 @@ impl Problem {
     }
 
     /// `charge_status`
-    pub fn charge_status(self, status: Status) -> Problem {
-        self.with(More::ChargeStatus(status))
+    pub fn charge_status(self, status: ChargeStatus) -> Problem {
+        self.with(More::Status(status))
     }
 
     /// `amount_available`
@@ -158,7 +158,7 @@ impl Problem {
                     More::DeclineCode(code) => all.string_or_null("decline_code", code.as_deref()),
                     More::Charge(charge) => all.string("charge", charge.as_str()),
                     More::Payout(payout) => all.string("payout", payout.as_str()),
-                    More::ChargeStatus(status) => all.string("charge_status", status.name()),
+                    More::Status(status) => all.string("charge_status", status.name()),
                     More::AmountAvailable(minor) => all.integer("amount_available", *minor),
                     More::DeadLetter(letter) => all.string("dead_letter", letter.as_str()),
                     More::Reason(reason) => all.string("reason", reason),

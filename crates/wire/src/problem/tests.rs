@@ -1,6 +1,6 @@
 use super::*;
 use counterfoil_core::types::digest::MacKey;
-use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 use std::collections::BTreeSet;
 
 const REQUEST: Ulid = Ulid::from_bytes([0; 16]);
@@ -21,7 +21,7 @@ fn golden_problem() {
 
 #[test]
 fn every_further_field_by_its_name() {
-    let charge = References::new(MacKey::new(&[1; 32])).seal(Kind::Charge, 1);
+    let charge = References::new(MacKey::new(&[1; 32])).seal(ReferenceKind::Charge, 1);
     let problem = Problem::new(Code::InvalidRequest)
         .detail("x")
         .errors(vec![Flaw::new("/a", "b")])
@@ -29,7 +29,7 @@ fn every_further_field_by_its_name() {
         .decline_code(None)
         .decline_code(Some("lost_card".to_owned()))
         .charge(charge)
-        .charge_status(Status::Voided)
+        .charge_status(ChargeStatus::Voided)
         .amount_available(0)
         .dead_letter(charge)
         .reason("several");
@@ -56,7 +56,7 @@ fn every_code_has_its_page_and_every_page_its_code() {
     for code in Code::ALL {
         let page = code.page();
         assert!(page.starts_with(&format!("# {}\n", code.name())), "{code:?}");
-        assert!(page.contains(&format!("Status {}", code.status())), "{code:?}");
+        assert!(page.contains(&format!("ChargeStatus {}", code.status())), "{code:?}");
         assert!(page.contains("## What happened\n") && page.contains("## What to do\n"), "{code:?}");
     }
 }

@@ -5,7 +5,7 @@ use crate::layout::{Layout, Shape};
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::id::ChargeId;
 use counterfoil_core::types::json::Json;
-use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 
 /// What a request to refund holds.
 pub const LAYOUT: Layout = Layout {
@@ -29,7 +29,10 @@ pub fn read(body: &Json, references: &References) -> Result<Refund, Vec<Flaw>> {
     fields::read(body, &LAYOUT, |fields| {
         let charge = charge(fields);
         let amount = fields.amount_if_any("amount");
-        Some(Refund { charge: references.open(Kind::Charge, charge?).map(ChargeId::from_i64), amount })
+        Some(Refund {
+            charge: references.open(ReferenceKind::Charge, charge?).map(ChargeId::from_i64),
+            amount,
+        })
     })
 }
 
@@ -37,7 +40,7 @@ pub fn read(body: &Json, references: &References) -> Result<Refund, Vec<Flaw>> {
 fn charge<'a>(fields: &mut Fields<'a, '_>) -> Option<&'a str> {
     const WHAT: &str = "the id of the charge to give back, like ch_…";
     let text = fields.text("charge", WHAT)?;
-    if !text.starts_with(Kind::Charge.prefix()) {
+    if !text.starts_with(ReferenceKind::Charge.prefix()) {
         fields.refuse("charge", format!("`charge` is no charge's id; send {WHAT}"));
         return None;
     }

@@ -4,11 +4,11 @@ use crate::form;
 use crate::given::{charge, fields_of, json, members, operation, references, refusals, sealed};
 use crate::present::Presenter;
 use crate::refund::read::Refund;
-use counterfoil_core::idempotency::reply::Media;
-use counterfoil_core::payments::charge::{Failure, FailureCode};
-use counterfoil_core::payments::operation::{Kind as Asked, Operation, Status};
+use counterfoil_core::idempotency::reply::ReplyMedia;
+use counterfoil_core::payments::charge::{FailureCode, PaymentFailure};
+use counterfoil_core::payments::operation::{Operation, OperationKind, OperationStatus};
 use counterfoil_core::types::id::ChargeId;
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_engine::present::Present;
 use serde_json::Value;
 use utoipa::PartialSchema;
@@ -40,7 +40,7 @@ fn what_is_no_refund() {
 
 #[test]
 fn a_refund_whole_and_in_part_in_both_forms() {
-    let id = sealed(Kind::Charge, 1);
+    let id = sealed(ReferenceKind::Charge, 1);
     let charge = Some(ChargeId::from_i64(1));
     let body = json(&format!(r#"{{"charge":"{id}","amount":5}}"#));
     assert_eq!(read(&body, &references()), Ok(Refund { charge, amount: Some(5) }));
@@ -55,9 +55,9 @@ fn a_refund_whole_and_in_part_in_both_forms() {
 
 #[test]
 fn golden_refund() {
-    let (id, of) = (sealed(Kind::Refund, 5), sealed(Kind::Charge, 1));
-    let reply = Presenter::new(references()).refund(&operation(Asked::Refund), &charge());
-    assert_eq!((reply.status, reply.media), (201, Media::Json));
+    let (id, of) = (sealed(ReferenceKind::Refund, 5), sealed(ReferenceKind::Charge, 1));
+    let reply = Presenter::new(references()).refund(&operation(OperationKind::Refund), &charge());
+    assert_eq!((reply.status, reply.media), (201, ReplyMedia::Json));
     assert_eq!(reply.location, Some(format!("/v1/refunds/{id}").into()));
     assert_eq!(
         String::from_utf8(reply.body.to_vec()).unwrap(),
@@ -76,12 +76,12 @@ fn a_failed_refund_says_why_and_openapi_says_what_is_written() {
         (FailureCode::GatewayUnavailable, "nothing was given back"),
         (FailureCode::MarkedFailed, "an operator found"),
     ] {
-        let failure = Some(Failure { code, decline_code: None });
+        let failure = Some(PaymentFailure { code, decline_code: None });
         let failed = Operation {
-            status: Status::Failed,
+            status: OperationStatus::Failed,
             failure,
             provider_reference: None,
-            ..operation(Asked::Refund)
+            ..operation(OperationKind::Refund)
         };
         let mut text = Vec::new();
         write(&mut text, &failed, &charge(), &references());

@@ -4,11 +4,11 @@ use crate::json;
 use crate::time::Stamp;
 use counterfoil_core::payments::charge::{Charge, FailureCode};
 use counterfoil_core::payments::operation::Operation;
-use counterfoil_core::types::reference::{Kind, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 
 /// Appends a refund of `charge`.
 pub fn write(out: &mut Vec<u8>, refund: &Operation, charge: &Charge, references: &References) {
-    let id = references.seal(Kind::Refund, refund.id.to_i64());
+    let id = references.seal(ReferenceKind::Refund, refund.id.to_i64());
     write_as(out, refund, charge, id.as_str(), references);
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn write_as(
             .string("object", "refund")
             .integer("amount", refund.amount.minor())
             .string("currency", refund.amount.asset().code())
-            .string("charge", references.seal(Kind::Charge, refund.charge.to_i64()).as_str())
+            .string("charge", references.seal(ReferenceKind::Charge, refund.charge.to_i64()).as_str())
             .string("status", refund.status.name())
             .object("gateway", |gateway| {
                 gateway

@@ -3,13 +3,13 @@ use super::{LAYOUT, read, read_reverse, write};
 use crate::form;
 use crate::given::{fields_of, json, members, references, refusals, sealed, transaction};
 use counterfoil_core::ledger::account::Side;
-use counterfoil_core::ledger::transaction::Kind as Why;
+use counterfoil_core::ledger::transaction::TransactionKind;
 use counterfoil_core::types::id::{ChargeId, HoldId, TransactionId};
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 use serde_json::Value;
 use utoipa::PartialSchema;
 
-fn written(kind: Why, reversed_by: Option<TransactionId>) -> String {
+fn written(kind: TransactionKind, reversed_by: Option<TransactionId>) -> String {
     let mut text = Vec::new();
     write(&mut text, &transaction(kind), reversed_by, &references());
     String::from_utf8(text).unwrap()
@@ -17,10 +17,10 @@ fn written(kind: Why, reversed_by: Option<TransactionId>) -> String {
 
 #[test]
 fn golden_transaction() {
-    let (id, entry) = (sealed(Kind::Transaction, 3), sealed(Kind::Entry, 3));
-    let (from, to) = (sealed(Kind::Account, 7), sealed(Kind::Account, 8));
-    let text = written(Why::General, Some(TransactionId::from_i64(5)));
-    let reversed_by = sealed(Kind::Transaction, 5);
+    let (id, entry) = (sealed(ReferenceKind::Transaction, 3), sealed(ReferenceKind::Entry, 3));
+    let (from, to) = (sealed(ReferenceKind::Account, 7), sealed(ReferenceKind::Account, 8));
+    let text = written(TransactionKind::General, Some(TransactionId::from_i64(5)));
+    let reversed_by = sealed(ReferenceKind::Transaction, 5);
     assert_eq!(
         text,
         format!(
@@ -36,19 +36,35 @@ fn golden_transaction() {
 fn each_kind_says_what_it_is_about() {
     let hold = HoldId::from_i64(4);
     for (kind, name, about) in [
-        (Why::Transfer, "transfer", Some(("transfer", sealed(Kind::Transfer, 3)))),
-        (Why::General, "general", None),
-        (Why::Conversion, "conversion", None),
-        (Why::Charge(ChargeId::from_i64(3)), "charge", Some(("charge", sealed(Kind::Charge, 3)))),
+        (TransactionKind::Transfer, "transfer", Some(("transfer", sealed(ReferenceKind::Transfer, 3)))),
+        (TransactionKind::General, "general", None),
+        (TransactionKind::Conversion, "conversion", None),
         (
-            Why::Reversal(TransactionId::from_i64(2)),
-            "reversal",
-            Some(("reverses", sealed(Kind::Transaction, 2))),
+            TransactionKind::Charge(ChargeId::from_i64(3)),
+            "charge",
+            Some(("charge", sealed(ReferenceKind::Charge, 3))),
         ),
-        (Why::Held(hold), "held", Some(("transfer", sealed(Kind::Transfer, 4)))),
-        (Why::HoldPosted(hold), "hold_posted", Some(("transfer", sealed(Kind::Transfer, 4)))),
-        (Why::HoldVoided(hold), "hold_voided", Some(("transfer", sealed(Kind::Transfer, 4)))),
-        (Why::HoldLapsed(hold), "hold_lapsed", Some(("transfer", sealed(Kind::Transfer, 4)))),
+        (
+            TransactionKind::Reversal(TransactionId::from_i64(2)),
+            "reversal",
+            Some(("reverses", sealed(ReferenceKind::Transaction, 2))),
+        ),
+        (TransactionKind::Held(hold), "held", Some(("transfer", sealed(ReferenceKind::Transfer, 4)))),
+        (
+            TransactionKind::HoldPosted(hold),
+            "hold_posted",
+            Some(("transfer", sealed(ReferenceKind::Transfer, 4))),
+        ),
+        (
+            TransactionKind::HoldVoided(hold),
+            "hold_voided",
+            Some(("transfer", sealed(ReferenceKind::Transfer, 4))),
+        ),
+        (
+            TransactionKind::HoldLapsed(hold),
+            "hold_lapsed",
+            Some(("transfer", sealed(ReferenceKind::Transfer, 4))),
+        ),
     ] {
         let value: Value = serde_json::from_str(&written(kind, None)).unwrap();
         assert_eq!(value["kind"], name);

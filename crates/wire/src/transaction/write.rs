@@ -3,9 +3,9 @@
 use crate::json;
 use crate::metadata;
 use crate::time::Stamp;
-use counterfoil_core::ledger::transaction::{Kind, Transaction};
+use counterfoil_core::ledger::transaction::{Transaction, TransactionKind};
 use counterfoil_core::types::id::TransactionId;
-use counterfoil_core::types::reference::{Kind as Refers, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 
 /// Appends a transaction; `reversed_by` is what undid it, if anything did.
 pub fn write(
@@ -15,30 +15,33 @@ pub fn write(
     references: &References,
 ) {
     let number = transaction.id.to_i64();
-    let entry = references.seal(Refers::Entry, number);
+    let entry = references.seal(ReferenceKind::Entry, number);
     let about = About::of(transaction);
     let sealed = |kind, number: Option<i64>| number.map(|number| references.seal(kind, number).to_string());
     json::object(out, |all| {
-        all.string("id", references.seal(Refers::Transaction, number).as_str())
+        all.string("id", references.seal(ReferenceKind::Transaction, number).as_str())
             .string("object", "transaction")
             .string("kind", transaction.kind.name())
             .array("entries", transaction.legs.as_slice().iter().enumerate(), |out, (place, leg)| {
                 json::object(out, |one| {
                     one.string("id", &format!("{entry}_{place}"))
-                        .string("account", references.seal(Refers::Account, leg.account.to_i64()).as_str())
+                        .string(
+                            "account",
+                            references.seal(ReferenceKind::Account, leg.account.to_i64()).as_str(),
+                        )
                         .string("direction", leg.side.name())
                         .string("layer", leg.layer.name())
                         .integer("amount", leg.amount)
                         .string("asset", leg.asset.code());
                 });
             })
-            .string_or_null("reverses", sealed(Refers::Transaction, about.reverses).as_deref())
+            .string_or_null("reverses", sealed(ReferenceKind::Transaction, about.reverses).as_deref())
             .string_or_null(
                 "reversed_by",
-                sealed(Refers::Transaction, reversed_by.map(TransactionId::to_i64)).as_deref(),
+                sealed(ReferenceKind::Transaction, reversed_by.map(TransactionId::to_i64)).as_deref(),
             )
-            .string_or_null("charge", sealed(Refers::Charge, about.charge).as_deref())
-            .string_or_null("transfer", sealed(Refers::Transfer, about.transfer).as_deref());
+            .string_or_null("charge", sealed(ReferenceKind::Charge, about.charge).as_deref())
+            .string_or_null("transfer", sealed(ReferenceKind::Transfer, about.transfer).as_deref());
         metadata::write(all, &transaction.metadata);
         all.string("created_at", Stamp::of(transaction.at).as_str());
     });
@@ -55,12 +58,19 @@ struct About {
 impl About {
     fn of(transaction: &Transaction) -> About {
         match transaction.kind {
-            Kind::General | Kind::Conversion => About::default(),
+            TransactionKind::General | TransactionKind::Conversion => About::default(),
             // A transfer that was not held is its transaction, so both have one number.
-            Kind::Transfer => About { transfer: Some(transaction.id.to_i64()), ..About::default() },
-            Kind::Charge(charge) => About { charge: Some(charge.to_i64()), ..About::default() },
-            Kind::Reversal(original) => About { reverses: Some(original.to_i64()), ..About::default() },
-            Kind::Held(hold) | Kind::HoldPosted(hold) | Kind::HoldVoided(hold) | Kind::HoldLapsed(hold) => {
+            TransactionKind::Transfer => {
+                About { transfer: Some(transaction.id.to_i64()), ..About::default() }
+            }
+            TransactionKind::Charge(charge) => About { charge: Some(charge.to_i64()), ..About::default() },
+            TransactionKind::Reversal(original) => {
+                About { reverses: Some(original.to_i64()), ..About::default() }
+            }
+            TransactionKind::Held(hold)
+            | TransactionKind::HoldPosted(hold)
+            | TransactionKind::HoldVoided(hold)
+            | TransactionKind::HoldLapsed(hold) => {
                 About { transfer: Some(hold.to_i64()), ..About::default() }
             }
         }

@@ -3,7 +3,7 @@
 use crate::fields::{self, Accounts, Fields};
 use crate::layout::{Layout, Shape};
 use crate::metadata;
-use counterfoil_core::payments::ledger::{End, HoldTerms, Transfer};
+use counterfoil_core::payments::ledger::{End, HoldTerms, TransferOrder};
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::json::Json;
 use counterfoil_core::types::reference::References;
@@ -31,22 +31,22 @@ pub const POST_LAYOUT: Layout =
 pub const VOID_LAYOUT: Layout = Layout { of: "this request", like: "{}", fields: &[] };
 
 /// Reads the body of a request to transfer.
-pub fn read(body: &Json, references: &References) -> Result<Transfer, Vec<Flaw>> {
+pub fn read(body: &Json, references: &References) -> Result<TransferOrder, Vec<Flaw>> {
     let mut accounts = Accounts::new(references);
     fields::read(body, &LAYOUT, |fields| {
         let hold = hold(fields);
-        Some(Transfer { hold, ..unheld(fields, &mut accounts)? })
+        Some(TransferOrder { hold, ..unheld(fields, &mut accounts)? })
     })
 }
 
 /// The fields of every transfer, in a request of its own or among many.
-pub(crate) fn unheld<'a>(fields: &mut Fields<'a, '_>, accounts: &mut Accounts<'a>) -> Option<Transfer> {
+pub(crate) fn unheld<'a>(fields: &mut Fields<'a, '_>, accounts: &mut Accounts<'a>) -> Option<TransferOrder> {
     let from = fields.account("from", accounts);
     let to = fields.account("to", accounts);
     let amount = fields.amount("amount");
     let asset = fields.asset("currency");
     let metadata = metadata::read(fields);
-    Some(Transfer { from: from?, to: to?, amount: amount?, asset: asset?, hold: None, metadata })
+    Some(TransferOrder { from: from?, to: to?, amount: amount?, asset: asset?, hold: None, metadata })
 }
 
 fn hold(fields: &mut Fields<'_, '_>) -> Option<HoldTerms> {

@@ -2,21 +2,21 @@ use super::schema;
 use super::{LAYOUT, read, read_post, read_void, write_done, write_held};
 use crate::form;
 use crate::given::{fields_of, fields_written, hold, json, references, refusals, sealed, transaction};
-use counterfoil_core::ledger::account::Code;
-use counterfoil_core::ledger::hold::State;
-use counterfoil_core::ledger::transaction::Kind as Why;
-use counterfoil_core::payments::ledger::{End, HoldTerms, Named};
+use counterfoil_core::ledger::account::AccountCode;
+use counterfoil_core::ledger::hold::HoldState;
+use counterfoil_core::ledger::transaction::TransactionKind;
+use counterfoil_core::payments::ledger::{AccountSelector, End, HoldTerms};
 use counterfoil_core::types::id::{AccountId, TransactionId};
-use counterfoil_core::types::reference::Kind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_core::types::time::Time;
 use utoipa::PartialSchema;
 
 #[test]
 fn golden_transfer() {
     let mut text = Vec::new();
-    write_done(&mut text, &transaction(Why::Transfer), &references());
-    let (id, posting) = (sealed(Kind::Transfer, 3), sealed(Kind::Transaction, 3));
-    let (from, to) = (sealed(Kind::Account, 7), sealed(Kind::Account, 8));
+    write_done(&mut text, &transaction(TransactionKind::Transfer), &references());
+    let (id, posting) = (sealed(ReferenceKind::Transfer, 3), sealed(ReferenceKind::Transaction, 3));
+    let (from, to) = (sealed(ReferenceKind::Account, 7), sealed(ReferenceKind::Account, 8));
     assert_eq!(
         String::from_utf8(text.clone()).unwrap(),
         format!(
@@ -28,15 +28,15 @@ fn golden_transfer() {
 
 #[test]
 fn golden_held_transfers() {
-    let (id, posting) = (sealed(Kind::Transfer, 4), sealed(Kind::Transaction, 9));
-    let (from, to) = (sealed(Kind::Account, 7), sealed(Kind::Account, 8));
+    let (id, posting) = (sealed(ReferenceKind::Transfer, 4), sealed(ReferenceKind::Transaction, 9));
+    let (from, to) = (sealed(ReferenceKind::Account, 7), sealed(ReferenceKind::Account, 8));
     let by = TransactionId::from_i64(9);
     for (state, now, status, amount_posted, posting) in [
-        (State::Pending, 59_999, "pending", 0, "null".to_owned()),
-        (State::Pending, 60_000, "lapsed", 0, "null".to_owned()),
-        (State::Posted { amount: 1_000, by }, 60_000, "posted", 1_000, format!("\"{posting}\"")),
-        (State::Voided { by }, 0, "voided", 0, "null".to_owned()),
-        (State::Lapsed { by }, 0, "lapsed", 0, "null".to_owned()),
+        (HoldState::Pending, 59_999, "pending", 0, "null".to_owned()),
+        (HoldState::Pending, 60_000, "lapsed", 0, "null".to_owned()),
+        (HoldState::Posted { amount: 1_000, by }, 60_000, "posted", 1_000, format!("\"{posting}\"")),
+        (HoldState::Voided { by }, 0, "voided", 0, "null".to_owned()),
+        (HoldState::Lapsed { by }, 0, "lapsed", 0, "null".to_owned()),
     ] {
         let mut text = Vec::new();
         write_held(&mut text, &hold(state), Time::from_ms(now), &references());
@@ -111,14 +111,18 @@ fn what_is_no_transfer() {
 
 #[test]
 fn accounts_by_id_and_by_code() {
-    let id = sealed(Kind::Account, 7);
+    let id = sealed(ReferenceKind::Account, 7);
     let transfer = |from: &str| {
         read(&json(&format!(r#"{{"from":"{from}","to":"b","amount":1,"currency":"points"}}"#)), &references())
     };
-    assert_eq!(transfer(&id).unwrap().from, Named::Id(AccountId::from_i64(7)));
+    assert_eq!(transfer(&id).unwrap().from, AccountSelector::Id(AccountId::from_i64(7)));
     // A text that only looks like an id is somebody's code, or nobody's.
     for code in ["customer:42", "a/b", "ac_main", "ac_zzzzzzzzzzzzzzzzzzzzzzzzzz"] {
-        assert_eq!(transfer(code).unwrap().from, Named::Code(Code::parse(code).unwrap()), "{code}");
+        assert_eq!(
+            transfer(code).unwrap().from,
+            AccountSelector::Code(AccountCode::parse(code).unwrap()),
+            "{code}"
+        );
     }
     assert_eq!(transfer("a").unwrap().asset.code(), "POINTS");
 }

@@ -4,12 +4,12 @@ use crate::json;
 use crate::metadata;
 use crate::time::Stamp;
 use counterfoil_core::ledger::account::Side;
-use counterfoil_core::ledger::hold::{Hold, State};
+use counterfoil_core::ledger::hold::{Hold, HoldState};
 use counterfoil_core::ledger::transaction::Transaction;
 use counterfoil_core::payments::ledger::Metadata;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{AccountId, TransactionId};
-use counterfoil_core::types::reference::{Kind, Reference, References};
+use counterfoil_core::types::reference::{Reference, ReferenceKind, References};
 use counterfoil_core::types::time::Time;
 
 /// What both kinds of transfers show.
@@ -55,10 +55,10 @@ pub fn write_done(out: &mut Vec<u8>, posted: &Transaction, references: &Referenc
 /// that ends it has been there.
 pub fn write_held(out: &mut Vec<u8>, hold: &Hold, now: Time, references: &References) {
     let (amount_posted, transaction) = match hold.state {
-        State::Posted { amount, by } => (amount, Some(by)),
-        State::Pending | State::Voided { .. } | State::Lapsed { .. } => (0, None),
+        HoldState::Posted { amount, by } => (amount, Some(by)),
+        HoldState::Pending | HoldState::Voided { .. } | HoldState::Lapsed { .. } => (0, None),
     };
-    let lapsed = hold.state == State::Pending && !hold.is_open(now);
+    let lapsed = hold.state == HoldState::Pending && !hold.is_open(now);
     let form = Form {
         number: hold.id.to_i64(),
         from: Some(hold.from),
@@ -78,12 +78,13 @@ pub fn write_held(out: &mut Vec<u8>, hold: &Hold, now: Time, references: &Refere
 
 impl Form<'_> {
     fn write(&self, out: &mut Vec<u8>, references: &References) {
-        let account =
-            |id: Option<AccountId>| id.map(|id| references.seal(Kind::Account, id.to_i64()).to_string());
-        let transaction = self.transaction.map(|id| references.seal(Kind::Transaction, id.to_i64()));
+        let account = |id: Option<AccountId>| {
+            id.map(|id| references.seal(ReferenceKind::Account, id.to_i64()).to_string())
+        };
+        let transaction = self.transaction.map(|id| references.seal(ReferenceKind::Transaction, id.to_i64()));
         let expires_at = self.expires_at.map(Stamp::of);
         json::object(out, |all| {
-            all.string("id", references.seal(Kind::Transfer, self.number).as_str())
+            all.string("id", references.seal(ReferenceKind::Transfer, self.number).as_str())
                 .string("object", "transfer")
                 .string_or_null("from", account(self.from).as_deref())
                 .string_or_null("to", account(self.to).as_deref())

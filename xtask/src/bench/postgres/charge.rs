@@ -1,8 +1,8 @@
 //! The two change sets of a charge, as the engine makes them: opened, and settled with its posting.
 
-use counterfoil_core::idempotency::claim::{Claim, Settled, State};
-use counterfoil_core::idempotency::window::{Policy, Reuse};
-use counterfoil_core::payments::charge::{Charge, Status, Sums};
+use counterfoil_core::idempotency::claim::{Claim, ClaimState, Settled};
+use counterfoil_core::idempotency::window::{Reuse, WindowPolicy};
+use counterfoil_core::payments::charge::{Charge, ChargeStatus, ChargeSums};
 use counterfoil_core::payments::ledger::decide::captured;
 use counterfoil_core::types::id::AccountId;
 use counterfoil_core::types::time::{Span, Time};
@@ -15,7 +15,7 @@ pub(super) const ANSWER: [u8; 480] = [b'x'; 480];
 const RECEIVABLE: AccountId = AccountId::from_i64(8);
 const DAY: Span = Span::from_ms(86_400_000);
 /// As the server keeps keys by default.
-const KEPT: Policy = Policy { replay: DAY, tombstone: DAY, reuse: Reuse::AfterTombstone };
+const KEPT: WindowPolicy = WindowPolicy { replay: DAY, tombstone: DAY, reuse: Reuse::AfterTombstone };
 /// Charges that are opened within a millisecond.
 const AT_ONCE: i64 = 10;
 
@@ -40,9 +40,9 @@ pub(super) fn settling(number: i64) -> ChangeSet {
     let claimed = claim(number);
     let windows = KEPT.windows(claimed.id, claimed.created_at.plus(Span::from_ms(5)));
     let answer = Settled { windows, ..settled(&ANSWER, windows.replay_until) };
-    let done = Claim { revision: 2, state: State::Completed(answer), ..claimed };
-    let sums = Sums { captured: opened.order.amount.minor(), ..Sums::default() };
-    let charged = Charge { status: Status::Succeeded, sums, revision: 2, ..opened };
+    let done = Claim { revision: 2, state: ClaimState::Completed(answer), ..claimed };
+    let sums = ChargeSums { captured: opened.order.amount.minor(), ..ChargeSums::default() };
+    let charged = Charge { status: ChargeStatus::Succeeded, sums, revision: 2, ..opened };
     let posting = captured(&charged, RECEIVABLE, charged.order.destination, at(9)).ok();
     let set = set(number.saturating_mul(2).saturating_add(1))
         .replace(done, 1)

@@ -2,22 +2,24 @@
 
 use counterfoil_core::idempotency::reply::Reply;
 use counterfoil_core::ledger::account::Account;
-use counterfoil_core::ledger::asset::Definition;
+use counterfoil_core::ledger::asset::AssetDefinition;
 use counterfoil_core::ledger::chart::Role;
 use counterfoil_core::ledger::hold::Hold;
-use counterfoil_core::ledger::totals::{Entry, Totals};
+use counterfoil_core::ledger::totals::{AccountEntry, Totals};
 use counterfoil_core::ledger::transaction::{Reversal, Transaction};
-use counterfoil_core::payments::ledger::decide::{self, Exchange, Frame, Known};
-use counterfoil_core::payments::ledger::{Act, Convert, Item, Named, Open, Refusal};
+use counterfoil_core::payments::ledger::decide::{self, DecisionContext, Exchange, KnownAccounts};
+use counterfoil_core::payments::ledger::{
+    AccountSelector, Convert, Item, LedgerCommand, LedgerRefusal, Open,
+};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::id::{AccountId, HoldId, SubjectId, TenantId, TransactionId};
 use counterfoil_core::types::position::Position;
 use counterfoil_core::types::time::Time;
 use counterfoil_core::types::ulid::Ulid;
-use counterfoil_engine::present::{ItemResult, Present, Shown};
+use counterfoil_engine::present::{ItemResult, LedgerReply, Present};
 use counterfoil_engine::service::{BalanceView, Submitted, TransactionView, TransferView};
-use counterfoil_store::{Receipt, Upto};
+use counterfoil_store::{CommitReceipt, Upto};
 use counterfoil_wire::present::Presenter;
 use std::sync::Arc;
 
@@ -27,7 +29,7 @@ pub(crate) struct Ledger {
     accounts: Vec<Arc<Account>>,
     transactions: Vec<Transaction>,
     holds: Vec<Hold>,
-    assets: Vec<Definition>,
+    assets: Vec<AssetDefinition>,
     reversals: Vec<Reversal>,
     minted: i64,
 }
@@ -46,12 +48,12 @@ impl Ledger {
         1_000 + self.minted
     }
 
-    fn frame(&mut self, asked: Asked) -> Frame {
-        Frame { tenant: asked.tenant, id: TransactionId::from_i64(self.mint()), now: asked.now }
+    fn frame(&mut self, asked: Asked) -> DecisionContext {
+        DecisionContext { tenant: asked.tenant, id: TransactionId::from_i64(self.mint()), now: asked.now }
     }
 
-    fn known(&self) -> Known {
-        let mut known = Known::default();
+    fn known(&self) -> KnownAccounts {
+        let mut known = KnownAccounts::default();
         for account in &self.accounts {
             known.learn(Arc::clone(account));
         }
@@ -68,16 +70,16 @@ impl Ledger {
 
     fn chart(&mut self, role: Role, asset: Asset, asked: Asked) -> AccountId {
         let open = decide::chart_account(role, asset).unwrap();
-        let known = self.account(asked.tenant, &Named::Code(open.code.clone()));
+        let known = self.account(asked.tenant, &AccountSelector::Code(open.code.clone()));
         known.unwrap_or_else(|| self.open(open, asked)).id
     }
 
-    pub(crate) fn account(&self, tenant: TenantId, named: &Named) -> Option<Arc<Account>> {
+    pub(crate) fn account(&self, tenant: TenantId, named: &AccountSelector) -> Option<Arc<Account>> {
         let own = self.accounts.iter().filter(|account| account.tenant == tenant);
         own.into_iter()
             .find(|account| match named {
-                Named::Id(id) => account.id == *id,
-                Named::Code(code) => account.code == *code,
+                AccountSelector::Id(id) => account.id == *id,
+                AccountSelector::Code(code) => account.code == *code,
             })
             .cloned()
     }
@@ -113,14 +115,14 @@ impl Ledger {
         }
     }
 
-    pub(crate) fn assets(&self, tenant: TenantId) -> Vec<Definition> {
-        let mut own: Vec<Definition> =
+    pub(crate) fn assets(&self, tenant: TenantId) -> Vec<AssetDefinition> {
+        let mut own: Vec<AssetDefinition> =
             self.assets.iter().filter(|one| one.tenant == tenant).copied().collect();
         own.sort_by_key(|one| one.asset);
         own
     }
 
-    fn journal(&self, account: AccountId) -> Vec<Entry> {
+    fn journal(&self, account: AccountId) -> Vec<AccountEntry> {
         let placed = self.transactions.iter().zip(1_u64..);
         placed
             .flat_map(|(one, position)| one.entries(Position(position), one.at).collect::<Vec<_>>())
@@ -133,7 +135,7 @@ impl Ledger {
         account: AccountId,
         before: Option<(TransactionId, u16)>,
         limit: usize,
-    ) -> Vec<Entry> {
+    ) -> Vec<AccountEntry> {
         let own = self.journal(account).into_iter().rev();
         own.filter(|entry| before.is_none_or(|before| (entry.transaction, entry.leg) < before))
             .take(limit)
@@ -143,7 +145,7 @@ impl Ledger {
     pub(crate) fn balance(&self, account: &Account, upto: Upto) -> BalanceView {
         let (mut totals, mut position) = (Totals::default(), Position::START);
         for entry in self.journal(account.id) {
-            if upto.includes(Receipt { position: entry.position, at: entry.at }) {
+            if upto.includes(CommitReceipt { position: entry.position, at: entry.at }) {
                 totals = totals.plus(entry.side, entry.layer, entry.amount);
                 position = entry.position;
             }
@@ -152,76 +154,81 @@ impl Ledger {
     }
 
     /// Does what is asked, or says why not.
-    pub(crate) fn keep(&mut self, act: Act, asked: Asked, present: &Presenter) -> Result<Reply, Submitted> {
-        let shown = |shown: Shown<'_>| Ok(present.ledger(shown, asked.request));
-        let refuse = |refusal| Ok(present.ledger(Shown::Refused(refusal), asked.request));
+    pub(crate) fn keep(
+        &mut self,
+        act: LedgerCommand,
+        asked: Asked,
+        present: &Presenter,
+    ) -> Result<Reply, Submitted> {
+        let shown = |shown: LedgerReply<'_>| Ok(present.ledger(shown, asked.request));
+        let refuse = |refusal| Ok(present.ledger(LedgerReply::Refused(refusal), asked.request));
         match act {
-            Act::Open(open) => {
+            LedgerCommand::Open(open) => {
                 refused_if_any(decide::open_flaws(&open))?;
-                if self.account(asked.tenant, &Named::Code(open.code.clone())).is_some() {
-                    return refuse(Refusal::AccountExists);
+                if self.account(asked.tenant, &AccountSelector::Code(open.code.clone())).is_some() {
+                    return refuse(LedgerRefusal::AccountExists);
                 }
-                shown(Shown::Opened(&self.open(open, asked)))
+                shown(LedgerReply::Opened(&self.open(open, asked)))
             }
-            Act::Define { asset, exponent } => {
+            LedgerCommand::Define { asset, exponent } => {
                 let known = self.assets.iter().any(|one| one.asset == asset && one.tenant == asked.tenant);
                 if known || asset.currency_exponent().is_some() {
-                    return refuse(Refusal::AssetExists);
+                    return refuse(LedgerRefusal::AssetExists);
                 }
-                let one = Definition { tenant: asked.tenant, asset, exponent, created_at: asked.now };
+                let one = AssetDefinition { tenant: asked.tenant, asset, exponent, created_at: asked.now };
                 self.assets.push(one);
-                shown(Shown::Defined(&one))
+                shown(LedgerReply::Defined(&one))
             }
-            Act::Reshard { account, shards } => {
+            LedgerCommand::Reshard { account, shards } => {
                 let account = self.account(asked.tenant, &account).ok_or(Submitted::NotFound)?;
                 let next = Arc::new(decide::reshard(&account, shards));
                 self.accounts
                     .iter_mut()
                     .filter(|one| one.id == next.id)
                     .for_each(|one| *one = Arc::clone(&next));
-                shown(Shown::Resharded(&next))
+                shown(LedgerReply::Resharded(&next))
             }
-            Act::Transfer(order) => {
+            LedgerCommand::Transfer(order) => {
                 let frame = self.frame(asked);
                 let (posted, hold) =
                     decide::transfer(order, &self.known(), frame).map_err(Submitted::Invalid)?;
                 self.transactions.push(posted.clone());
                 self.holds.extend(hold.clone());
-                shown(hold.as_ref().map_or(Shown::Transferred(&posted), Shown::Held))
+                shown(hold.as_ref().map_or(LedgerReply::Transferred(&posted), LedgerReply::Held))
             }
-            Act::End { hold, how } => {
+            LedgerCommand::End { hold, how } => {
                 let hold = self.hold(asked.tenant, hold).ok_or(Submitted::NotFound)?;
                 if !hold.is_open(asked.now) {
-                    return refuse(Refusal::HoldEnded);
+                    return refuse(LedgerRefusal::HoldEnded);
                 }
                 let frame = self.frame(asked);
                 let (posted, ended) = decide::end(&hold, how, frame).map_err(Submitted::Invalid)?;
                 self.transactions.push(posted);
                 self.holds.iter_mut().filter(|one| one.id == ended.id).for_each(|one| *one = ended.clone());
-                shown(Shown::Ended(&ended))
+                shown(LedgerReply::Ended(&ended))
             }
-            Act::Post(order) => {
+            LedgerCommand::Post(order) => {
                 let frame = self.frame(asked);
                 let posted = decide::post(order, &self.known(), frame).map_err(Submitted::Invalid)?;
                 self.transactions.push(posted.clone());
-                shown(Shown::Posted(&posted))
+                shown(LedgerReply::Posted(&posted))
             }
-            Act::Reverse { transaction } => {
+            LedgerCommand::Reverse { transaction } => {
                 let found = self.transaction(asked.tenant, transaction).ok_or(Submitted::NotFound)?;
                 if !decide::is_reversible(found.0.kind) {
-                    return refuse(Refusal::NotReversible);
+                    return refuse(LedgerRefusal::NotReversible);
                 }
                 if found.1.is_some() {
-                    return refuse(Refusal::AlreadyReversed);
+                    return refuse(LedgerRefusal::AlreadyReversed);
                 }
                 let posted = decide::reverse(&found.0, self.frame(asked));
                 self.reversals.push(Reversal { tenant: asked.tenant, original: transaction, by: posted.id });
                 self.transactions.push(posted.clone());
-                shown(Shown::Posted(&posted))
+                shown(LedgerReply::Posted(&posted))
             }
-            Act::Convert(order) => {
+            LedgerCommand::Convert(order) => {
                 let posted = self.convert(order, asked).map_err(Submitted::Invalid)?;
-                shown(Shown::Posted(&posted))
+                shown(LedgerReply::Posted(&posted))
             }
         }
     }
@@ -262,7 +269,7 @@ impl Ledger {
             });
         }
         let id = SubjectId::from_i64(self.mint());
-        present.ledger(Shown::Bulk { id, results: &results }, asked.request)
+        present.ledger(LedgerReply::Bulk { id, results: &results }, asked.request)
     }
 
     fn hold(&self, tenant: TenantId, id: HoldId) -> Option<Hold> {

@@ -2,14 +2,14 @@
 
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::idempotency::reply::Reply;
-use counterfoil_core::outbox::{Flow, History, Outbox, Park, Payment, ProviderBinding, Saga};
+use counterfoil_core::outbox::{Flow, History, Outbox, ParkReason, Payment, ProviderBinding, Saga};
 use counterfoil_core::payments::PaymentSubject;
-use counterfoil_core::payments::charge::create::Wanted;
-use counterfoil_core::payments::charge::{Charge, Status, Sums};
-use counterfoil_core::payments::operation::launch::{Impossible, Operate, allowed};
-use counterfoil_core::payments::operation::{self, Kind, Operation};
+use counterfoil_core::payments::charge::create::NewCharge;
+use counterfoil_core::payments::charge::{Charge, ChargeStatus, ChargeSums};
+use counterfoil_core::payments::operation::launch::{Operate, OperationRefusal, allowed};
+use counterfoil_core::payments::operation::{self, Operation, OperationKind};
 use counterfoil_core::payments::payout::{self, Payout};
-use counterfoil_core::saga::progress::Progress;
+use counterfoil_core::saga::progress::SagaProgress;
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::id::{AccountId, ChargeId, OperationId, PayoutId, SubjectId, TenantId};
 use counterfoil_core::types::money::Money;
@@ -34,18 +34,27 @@ fn provider() -> ProviderBinding {
 }
 
 impl Payments {
-    pub(crate) fn make(&mut self, tenant: TenantId, wanted: Wanted, now: Time, present: &Presenter) -> Reply {
+    pub(crate) fn make(
+        &mut self,
+        tenant: TenantId,
+        wanted: NewCharge,
+        now: Time,
+        present: &Presenter,
+    ) -> Reply {
         let id = i64::try_from(self.charges.len()).unwrap() + 1;
         let destination = wanted.destination.unwrap_or(AccountId::from_i64(100 + tenant.to_i64()));
         let order = Arc::new(wanted.order(destination));
-        let (status, captured) =
-            if order.capture { (Status::Succeeded, order.card()) } else { (Status::RequiresCapture, 0) };
+        let (status, captured) = if order.capture {
+            (ChargeStatus::Succeeded, order.card())
+        } else {
+            (ChargeStatus::RequiresCapture, 0)
+        };
         let charge = Charge {
             id: ChargeId::from_i64(id),
             tenant,
             order,
             status,
-            sums: Sums { captured, ..Sums::default() },
+            sums: ChargeSums { captured, ..ChargeSums::default() },
             working: None,
             provider: provider(),
             provider_reference: Some(format!("pi_{id}")),
@@ -78,7 +87,7 @@ impl Payments {
         let mut charge = self.charge(request.tenant, charge).ok_or(Submitted::NotFound)?;
         let minor = match allowed(kind, amount, &charge) {
             Ok(minor) => minor,
-            Err(Impossible::Busy) => return Err(Submitted::InProgress),
+            Err(OperationRefusal::Busy) => return Err(Submitted::InProgress),
             Err(why) => return Ok(present.impossible(&charge, kind, why, request.id)),
         };
         let number = i64::try_from(self.operations.len()).unwrap() + 5_001;
@@ -88,24 +97,26 @@ impl Payments {
             charge: charge.id,
             kind,
             amount: Money::new(minor, charge.order.amount.asset()).unwrap(),
-            status: operation::Status::Succeeded,
+            status: operation::OperationStatus::Succeeded,
             provider_reference: Some(format!("re_{number}")),
             failure: None,
             created_at: now,
             revision: 2,
         };
         match kind {
-            Kind::Capture => (charge.status, charge.sums.captured) = (Status::Succeeded, minor),
-            Kind::Void => charge.status = Status::Voided,
-            Kind::Refund => {
+            OperationKind::Capture => {
+                (charge.status, charge.sums.captured) = (ChargeStatus::Succeeded, minor)
+            }
+            OperationKind::Void => charge.status = ChargeStatus::Voided,
+            OperationKind::Refund => {
                 charge.sums.refunded += minor;
                 let whole = charge.sums.refundable() == 0;
-                charge.status = if whole { Status::Refunded } else { Status::PartiallyRefunded };
+                charge.status = if whole { ChargeStatus::Refunded } else { ChargeStatus::PartiallyRefunded };
             }
         }
         let reply = match kind {
-            Kind::Capture | Kind::Void => present.charge(&charge, Made::Changed),
-            Kind::Refund => present.refund(&operation, &charge),
+            OperationKind::Capture | OperationKind::Void => present.charge(&charge, Made::Changed),
+            OperationKind::Refund => present.refund(&operation, &charge),
         };
         self.charges.iter_mut().filter(|one| one.id == charge.id).for_each(|one| *one = charge.clone());
         self.operations.push(operation);
@@ -123,7 +134,7 @@ impl Payments {
         limit: usize,
     ) -> Vec<RefundView> {
         let own = self.operations.iter().rev();
-        own.filter(|one| one.tenant == tenant && one.kind == Kind::Refund)
+        own.filter(|one| one.tenant == tenant && one.kind == OperationKind::Refund)
             .filter(|one| before.is_none_or(|before| one.id < before))
             .take(limit)
             .map(|one| (one.clone(), self.charge(tenant, one.charge).unwrap()))
@@ -133,7 +144,7 @@ impl Payments {
     pub(crate) fn pay_out(
         &mut self,
         tenant: TenantId,
-        wanted: payout::create::Wanted,
+        wanted: payout::create::NewPayout,
         now: Time,
         present: &Presenter,
     ) -> Reply {
@@ -141,14 +152,14 @@ impl Payments {
         let payout = Payout {
             id: PayoutId::from_i64(number),
             tenant,
-            order: Arc::new(payout::Order {
+            order: Arc::new(payout::PayoutOrder {
                 amount: wanted.amount,
                 account: wanted.account.unwrap_or(AccountId::from_i64(100 + tenant.to_i64())),
                 destination: wanted.destination,
                 description: wanted.description,
                 metadata: wanted.metadata,
             }),
-            status: payout::Status::Paid,
+            status: payout::PayoutStatus::Paid,
             provider: provider(),
             provider_reference: Some(format!("po_{number}")),
             failure: None,
@@ -171,7 +182,7 @@ impl Payments {
         let outbox = Outbox {
             id: charge.id.into(),
             payment: Payment::Charge(charge.id),
-            saga: Saga { flow: Flow::Charge, version: 1, progress: Progress::START },
+            saga: Saga { flow: Flow::Charge, version: 1, progress: SagaProgress::START },
             hold: None,
             claim: ClaimId::from_digest(Digest::from_bytes([7; 32])),
             tenant: charge.tenant,
@@ -179,7 +190,7 @@ impl Payments {
             due_at: now,
             created_at: now,
             history: History::begun(now),
-            parked: Some(Park::NoEvidence),
+            parked: Some(ParkReason::NoEvidence),
             revision: 3,
         };
         let id = outbox.id;

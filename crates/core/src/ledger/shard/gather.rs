@@ -7,7 +7,7 @@
 //! A shard gives all it has of what is needed, so it gives once; and what the receiver has only grows. So gathering
 //! from `n` shards, `k` at a time, ends after `n / k` rounds.
 
-use super::{Part, funds, lowered, narrow, raised, room};
+use super::{ShardPart, funds, lowered, narrow, raised, room};
 use crate::ledger::balance::{Balance, Delta};
 use std::cmp::Reverse;
 
@@ -115,7 +115,7 @@ pub(super) fn receiver(shards: &[Balance], delta: Delta) -> Option<&Balance> {
 
 /// At most `parts_max` parts that add up to nothing and bring what `delta` asks for to one shard; none if nothing can
 /// be brought.
-pub(super) fn gather(shards: &[Balance], delta: Delta, parts_max: usize) -> Vec<Part> {
+pub(super) fn gather(shards: &[Balance], delta: Delta, parts_max: usize) -> Vec<ShardPart> {
     let Some(receiver) = receiver(shards, delta) else { return Vec::new() };
     let asked = Stock::asked(delta);
     let missing = asked.less(Stock::of(receiver, asked));
@@ -142,7 +142,7 @@ fn is_within(shard: &Balance) -> bool {
 }
 
 /// What a shard does that gives `given`, or takes it if it is below zero.
-fn part(shard: &Balance, given: Stock) -> Part {
+fn part(shard: &Balance, given: Stock) -> ShardPart {
     let floor = given.outgoing.saturating_add(given.funds);
     let cap = given.incoming.saturating_add(given.room).saturating_neg();
     let delta = Delta {
@@ -152,5 +152,5 @@ fn part(shard: &Balance, given: Stock) -> Part {
         floor: if shard.floor.is_some() { narrow(floor) } else { 0 },
         cap: if shard.cap.is_some() { narrow(cap) } else { 0 },
     };
-    Part { shard: shard.shard, delta }
+    ShardPart { shard: shard.shard, delta }
 }

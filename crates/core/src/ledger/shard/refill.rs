@@ -1,18 +1,18 @@
 //! Refilling one shard: where a write does not fit its shard but another has plenty, the plenty is shared, so that the
 //! next write to this shard fits.
 
-use super::{Part, lowered, raised};
-use crate::ledger::balance::{Balance, Delta, Unfit};
+use super::{ShardPart, lowered, raised};
+use crate::ledger::balance::{Balance, BalanceRefusal, Delta};
 
 /// The parts by which the shard `wanted` takes all of `delta`, with a part of the bound of the shard that has most:
 /// what is needed, and as much more as makes the two equal. Nothing if that shard has not enough.
-pub fn refill(shards: &[Balance], wanted: u8, delta: Delta) -> Option<Vec<Part>> {
+pub fn refill(shards: &[Balance], wanted: u8, delta: Delta) -> Option<Vec<ShardPart>> {
     let own = shards.iter().find(|shard| shard.shard == wanted)?;
     let (need, has): (i128, fn(&Balance) -> i128) = match own.moved(delta) {
-        Ok(_) => return Some(vec![Part { shard: wanted, delta }]),
-        Err(Unfit::Insufficient) => (lowered(delta), Balance::spendable),
-        Err(Unfit::CapExceeded) => (raised(delta), Balance::room),
-        Err(Unfit::NotHeld) => return None,
+        Ok(_) => return Some(vec![ShardPart { shard: wanted, delta }]),
+        Err(BalanceRefusal::Insufficient) => (lowered(delta), Balance::spendable),
+        Err(BalanceRefusal::CapExceeded) => (raised(delta), Balance::room),
+        Err(BalanceRefusal::NotHeld) => return None,
     };
     let richest = shards.iter().filter(|shard| shard.shard != wanted).max_by_key(|shard| has(shard))?;
     let missing = need.saturating_sub(has(own));
@@ -23,12 +23,13 @@ pub fn refill(shards: &[Balance], wanted: u8, delta: Delta) -> Option<Vec<Part>>
     }
     let given = i64::try_from(given).ok()?;
     let (gives, takes) = match own.moved(delta) {
-        Err(Unfit::Insufficient) => {
+        Err(BalanceRefusal::Insufficient) => {
             (Delta { floor: given, ..Delta::default() }, Delta { floor: given.checked_neg()?, ..delta })
         }
         _ => (Delta { cap: given.checked_neg()?, ..Delta::default() }, Delta { cap: given, ..delta }),
     };
-    let parts = vec![Part { shard: richest.shard, delta: gives }, Part { shard: wanted, delta: takes }];
+    let parts =
+        vec![ShardPart { shard: richest.shard, delta: gives }, ShardPart { shard: wanted, delta: takes }];
     let fits = richest.moved(gives).is_ok() && own.moved(takes).is_ok();
     fits.then_some(parts)
 }
@@ -54,8 +55,8 @@ mod tests {
         let shards =
             [shard(0, 1_000, Some(0), None), shard(1, 0, Some(0), None), shard(2, 10, Some(0), None)];
         let parts = refill(&shards, 1, debit(4)).unwrap();
-        assert_eq!(parts[0], Part { shard: 0, delta: Delta { floor: 500, ..Delta::default() } });
-        assert_eq!(parts[1], Part { shard: 1, delta: Delta { floor: -500, ..debit(4) } });
+        assert_eq!(parts[0], ShardPart { shard: 0, delta: Delta { floor: 500, ..Delta::default() } });
+        assert_eq!(parts[1], ShardPart { shard: 1, delta: Delta { floor: -500, ..debit(4) } });
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A delta over several shards, in few parts: from the shards that have the most of what is asked for.
 
 use super::gather::receiver;
-use super::{Part, funds, narrow, room};
-use crate::ledger::balance::{Balance, Delta, Unfit};
+use super::{ShardPart, funds, narrow, room};
+use crate::ledger::balance::{Balance, BalanceRefusal, Delta};
 use std::cmp::Reverse;
 
 /// More than any shard or account has: where there is no bound.
@@ -46,7 +46,7 @@ impl Draft<'_> {
 /// What is released is spread first, then what is posted, then what is reserved. Each step keeps every shard within
 /// its bounds, and leaves the steps after it as much in all as the account has, wherever it was taken. So only numbers
 /// at the end of 64 bits make a step fail.
-pub(super) fn spread<'a>(shards: &'a [Balance], delta: Delta) -> Result<Vec<Part>, Unfit> {
+pub(super) fn spread<'a>(shards: &'a [Balance], delta: Delta) -> Result<Vec<ShardPart>, BalanceRefusal> {
     let leading = receiver(shards, delta).map(|shard| shard.shard);
     let draft = |shard: &'a Balance| {
         let leads = Some(shard.shard) == leading;
@@ -61,42 +61,42 @@ pub(super) fn spread<'a>(shards: &'a [Balance], delta: Delta) -> Result<Vec<Part
         released(outgoing),
         |draft| i128::from(draft.shard.outgoing),
         |draft, share| draft.outgoing = draft.outgoing.saturating_sub(share),
-        Unfit::NotHeld,
+        BalanceRefusal::NotHeld,
     )?;
     share(
         &mut drafts,
         released(incoming),
         |draft| i128::from(draft.shard.incoming),
         |draft, share| draft.incoming = draft.incoming.saturating_sub(share),
-        Unfit::NotHeld,
+        BalanceRefusal::NotHeld,
     )?;
     share(
         &mut drafts,
         released(posted),
         |draft| draft.funds().min(i128::from(draft.shard.posted).saturating_sub(i128::from(i64::MIN))),
         |draft, share| draft.posted = draft.posted.saturating_sub(share),
-        Unfit::Insufficient,
+        BalanceRefusal::Insufficient,
     )?;
     share(
         &mut drafts,
         posted.max(0),
         |draft| draft.room().min(Draft::below_max(draft.shard.posted)),
         |draft, share| draft.posted = draft.posted.saturating_add(share),
-        Unfit::CapExceeded,
+        BalanceRefusal::CapExceeded,
     )?;
     share(
         &mut drafts,
         outgoing.max(0),
         |draft| draft.funds().min(Draft::below_max(draft.shard.outgoing)),
         |draft, share| draft.outgoing = draft.outgoing.saturating_add(share),
-        Unfit::Insufficient,
+        BalanceRefusal::Insufficient,
     )?;
     share(
         &mut drafts,
         incoming.max(0),
         |draft| draft.room().min(Draft::below_max(draft.shard.incoming)),
         |draft, share| draft.incoming = draft.incoming.saturating_add(share),
-        Unfit::CapExceeded,
+        BalanceRefusal::CapExceeded,
     )?;
     Ok(drafts.iter().filter(|draft| draft.is_used()).map(part).collect())
 }
@@ -107,8 +107,8 @@ fn share(
     amount: i128,
     takes: impl Fn(&Draft<'_>) -> i128,
     give: impl Fn(&mut Draft<'_>, i128),
-    short: Unfit,
-) -> Result<(), Unfit> {
+    short: BalanceRefusal,
+) -> Result<(), BalanceRefusal> {
     let mut order: Vec<&mut Draft<'_>> = drafts.iter_mut().collect();
     order.sort_by_key(|draft| (!draft.leads, !draft.is_used(), Reverse(takes(draft))));
     let mut rest = amount;
@@ -121,12 +121,12 @@ fn share(
 }
 
 /// Shares are not above the whole, which has 64 bits.
-fn part(draft: &Draft<'_>) -> Part {
+fn part(draft: &Draft<'_>) -> ShardPart {
     let delta = Delta {
         posted: narrow(draft.posted),
         outgoing: narrow(draft.outgoing),
         incoming: narrow(draft.incoming),
         ..Delta::default()
     };
-    Part { shard: draft.shard.shard, delta }
+    ShardPart { shard: draft.shard.shard, delta }
 }

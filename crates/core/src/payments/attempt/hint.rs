@@ -4,8 +4,8 @@
 //! is the provider's answer to that question. Waits are drawn at random and may be nothing at all, so no rule rests on
 //! them; what a rule does rest on, a hint leaves alone.
 
-use super::next::{ERRORS_BEFORE_QUERY, Next, next};
-use crate::idempotency::claim::{Claim, Hold, State};
+use super::next::{ERRORS_BEFORE_QUERY, NextCall, next};
+use crate::idempotency::claim::{Claim, ClaimState, Custody};
 use crate::outbox::Outbox;
 use crate::payments::provider::Rules;
 use crate::types::time::Time;
@@ -18,13 +18,13 @@ use crate::types::time::Time;
 /// answers that say nothing bring a human closer; after the first few of them hints bring no more.
 pub fn hint(rules: &Rules, claim: &Claim, outbox: &Outbox, now: Time) -> Option<Outbox> {
     let waits = match claim.state {
-        State::Uncertain(Hold::Waiting { .. }) => outbox.due_at > now,
-        State::InFlight(_)
-        | State::FailedRetry { .. }
-        | State::Uncertain(Hold::Held(_))
-        | State::Completed(_)
-        | State::FailedTerminal(_)
-        | State::Expired { .. } => false,
+        ClaimState::Uncertain(Custody::Waiting { .. }) => outbox.due_at > now,
+        ClaimState::InFlight(_)
+        | ClaimState::FailedRetry { .. }
+        | ClaimState::Uncertain(Custody::Held(_))
+        | ClaimState::Completed(_)
+        | ClaimState::FailedTerminal(_)
+        | ClaimState::Expired { .. } => false,
     };
     let history = &outbox.history;
     let patient = rules.queryable || history.server_errors < ERRORS_BEFORE_QUERY;
@@ -32,9 +32,9 @@ pub fn hint(rules: &Rules, claim: &Claim, outbox: &Outbox, now: Time) -> Option<
         return None;
     }
     match next(rules, outbox, claim.attempts.saturating_add(1), now) {
-        Next::Call | Next::Query => {
+        NextCall::Call | NextCall::Query => {
             Some(Outbox { due_at: now, revision: outbox.revision.saturating_add(1), ..outbox.clone() })
         }
-        Next::Wait(_) | Next::Park(_) => None,
+        NextCall::Wait(_) | NextCall::Park(_) => None,
     }
 }

@@ -3,21 +3,23 @@
 //! An outcome that may have charged never becomes terminal by counting.
 
 use super::next::{quiescent_at, recognised};
-use crate::outbox::{History, Park};
-use crate::payments::charge::{Failure, FailureCode};
-use crate::payments::provider::{Approval, Cause, Fault, Found, Outcome, Rules, Step};
+use crate::outbox::{History, ParkReason};
+use crate::payments::charge::{FailureCode, PaymentFailure};
+use crate::payments::provider::{
+    Approval, Cause, LookupResult, ProviderFault, ProviderOutcome, ProviderStep, Rules,
+};
 use crate::types::asset::Asset;
 use crate::types::time::{Span, Time};
 
 /// What an attempt means for its step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AttemptVerdict {
     /// It was done, as the provider says.
     Done(Approval),
     /// It was certainly not done, and will not be.
     Failed {
         /// Why.
-        failure: Failure,
+        failure: PaymentFailure,
         /// The provider's reference, where it made one.
         reference: Option<String>,
     },
@@ -38,7 +40,7 @@ pub enum Verdict {
     /// A human is needed.
     Park {
         /// Why.
-        reason: Park,
+        reason: ParkReason,
         /// The provider's reference, where it gave one.
         reference: Option<String>,
     },
@@ -48,7 +50,7 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
     /// The step that was tried.
-    pub step: Step,
+    pub step: ProviderStep,
     /// What it was to take or to give, in minor units.
     pub amount_minor: i64,
     /// Of what.
@@ -64,61 +66,72 @@ pub struct Attempt<'a> {
 }
 
 /// Judges the outcome of a call.
-pub fn judge_outcome(attempt: Attempt<'_>, rules: &Rules, outcome: &Outcome) -> Verdict {
+pub fn judge_outcome(attempt: Attempt<'_>, rules: &Rules, outcome: &ProviderOutcome) -> AttemptVerdict {
     match outcome {
-        Outcome::Approved(approval) => approved(attempt, approval),
-        Outcome::Declined(_) if decline_is_one_of_several(attempt.history, rules, attempt.now) => {
-            Verdict::Doubt { not_before: attempt.now, history: *attempt.history }
+        ProviderOutcome::Approved(approval) => approved(attempt, approval),
+        ProviderOutcome::Declined(_) if decline_is_one_of_several(attempt.history, rules, attempt.now) => {
+            AttemptVerdict::Doubt { not_before: attempt.now, history: *attempt.history }
         }
-        Outcome::Declined(decline) => Verdict::Failed {
-            failure: Failure { code: attempt.step.declined(), decline_code: decline.decline_code.clone() },
+        ProviderOutcome::Declined(decline) => AttemptVerdict::Failed {
+            failure: PaymentFailure {
+                code: attempt.step.declined(),
+                decline_code: decline.decline_code.clone(),
+            },
             reference: decline.reference.clone(),
         },
         // A rejection answers this call only: an earlier one under the same key may have been executed. It may not even be
         // the provider's, but that of something in between that knows no keys.
-        Outcome::Rejected(_) if attempt.history.unknown => {
+        ProviderOutcome::Rejected(_) if attempt.history.unknown => {
             let mut history = *attempt.history;
             history.server_errors = history.server_errors.saturating_add(1);
-            Verdict::Doubt { not_before: attempt.now, history }
+            AttemptVerdict::Doubt { not_before: attempt.now, history }
         }
-        Outcome::Rejected(rejection) => failed(match rejection.fault {
-            Fault::Request => FailureCode::GatewayRejected,
-            Fault::Credentials => FailureCode::GatewayUnauthorized,
+        ProviderOutcome::Rejected(rejection) => failed(match rejection.fault {
+            ProviderFault::Request => FailureCode::GatewayRejected,
+            ProviderFault::Credentials => FailureCode::GatewayUnauthorized,
         }),
-        Outcome::Busy { retry_after } => without_effect(attempt, retry_after.unwrap_or(Span::ZERO)),
-        Outcome::NotSent => without_effect(attempt, Span::ZERO),
-        Outcome::Unknown(cause) => doubt(attempt, *cause),
+        ProviderOutcome::Busy { retry_after } => without_effect(attempt, retry_after.unwrap_or(Span::ZERO)),
+        ProviderOutcome::NotSent => without_effect(attempt, Span::ZERO),
+        ProviderOutcome::Unknown(cause) => doubt(attempt, *cause),
     }
 }
 
 /// Judges what a status query found.
-pub fn judge_query(attempt: Attempt<'_>, rules: &Rules, found: &Found) -> Verdict {
+pub fn judge_query(attempt: Attempt<'_>, rules: &Rules, found: &LookupResult) -> AttemptVerdict {
     match found {
-        Found::Payment(outcome @ (Outcome::Approved(_) | Outcome::Declined(_))) => {
+        LookupResult::Payment(outcome @ (ProviderOutcome::Approved(_) | ProviderOutcome::Declined(_))) => {
             judge_outcome(attempt, rules, outcome)
         }
-        Found::Several => park(Park::Contradiction),
-        Found::Nothing if attempt.now >= quiescent_at(rules, attempt.history) => {
+        LookupResult::Several => park(ParkReason::Contradiction),
+        LookupResult::Nothing if attempt.now >= quiescent_at(rules, attempt.history) => {
             // Proof: nothing was executed and nothing can still arrive. A fresh key leaves stored errors behind.
             let history = History {
                 generation: attempt.history.generation.saturating_add(1),
                 idle_calls: attempt.history.idle_calls,
                 ..History::begun(attempt.now)
             };
-            Verdict::Doubt { not_before: attempt.now, history }
+            AttemptVerdict::Doubt { not_before: attempt.now, history }
         }
         // It is there, has been for longer than the provider remembers keys, and still has no end.
-        Found::Payment(
-            Outcome::Rejected(_) | Outcome::Busy { .. } | Outcome::NotSent | Outcome::Unknown(_),
+        LookupResult::Payment(
+            ProviderOutcome::Rejected(_)
+            | ProviderOutcome::Busy { .. }
+            | ProviderOutcome::NotSent
+            | ProviderOutcome::Unknown(_),
         ) if rules.dedup_window.is_some() && !recognised(rules, attempt.history, attempt.now) => {
-            park(Park::NoEvidence)
+            park(ParkReason::NoEvidence)
         }
         // It is there but not at its end, or it is not visible yet, or the question was not answered.
-        Found::Payment(
-            Outcome::Rejected(_) | Outcome::Busy { .. } | Outcome::NotSent | Outcome::Unknown(_),
+        LookupResult::Payment(
+            ProviderOutcome::Rejected(_)
+            | ProviderOutcome::Busy { .. }
+            | ProviderOutcome::NotSent
+            | ProviderOutcome::Unknown(_),
         )
-        | Found::Nothing
-        | Found::Unclear(_) => Verdict::Doubt { not_before: attempt.now, history: *attempt.history },
+        | LookupResult::Nothing
+        | LookupResult::Unclear(_) => {
+            AttemptVerdict::Doubt { not_before: attempt.now, history: *attempt.history }
+        }
     }
 }
 
@@ -131,10 +144,14 @@ pub fn decline_is_one_of_several(history: &History, rules: &Rules, now: Time) ->
 
 /// The provider's word is taken only if it says what we asked for: how the money stands, how much, in which currency,
 /// for which payment. A void leaves no amount behind to compare.
-fn approved(attempt: Attempt<'_>, approval: &Approval) -> Verdict {
+fn approved(attempt: Attempt<'_>, approval: &Approval) -> AttemptVerdict {
     let amount = match attempt.step {
-        Step::Void => true,
-        Step::Charge | Step::Authorize | Step::Capture | Step::Refund | Step::Payout => {
+        ProviderStep::Void => true,
+        ProviderStep::Charge
+        | ProviderStep::Authorize
+        | ProviderStep::Capture
+        | ProviderStep::Refund
+        | ProviderStep::Payout => {
             approval.amount_minor == attempt.amount_minor && approval.asset == Some(attempt.asset)
         }
     };
@@ -142,39 +159,42 @@ fn approved(attempt: Attempt<'_>, approval: &Approval) -> Verdict {
         && approval.stands == attempt.step.leads_to()
         && approval.payment.as_deref().is_none_or(|payment| payment == attempt.reference);
     if same {
-        Verdict::Done(approval.clone())
+        AttemptVerdict::Done(approval.clone())
     } else {
-        Verdict::Park { reason: Park::AnswerDiffers, reference: Some(approval.reference.clone()) }
+        AttemptVerdict::Park {
+            reason: ParkReason::AnswerDiffers,
+            reference: Some(approval.reference.clone()),
+        }
     }
 }
 
-const fn failed(code: FailureCode) -> Verdict {
-    Verdict::Failed { failure: Failure { code, decline_code: None }, reference: None }
+const fn failed(code: FailureCode) -> AttemptVerdict {
+    AttemptVerdict::Failed { failure: PaymentFailure { code, decline_code: None }, reference: None }
 }
 
 /// The call was held back by the circuit breaker: it does not count as an attempt.
-pub fn held_back(attempt: Attempt<'_>, at_least: Span) -> Verdict {
+pub fn held_back(attempt: Attempt<'_>, at_least: Span) -> AttemptVerdict {
     let history = *attempt.history;
     if history.unknown {
-        return Verdict::Doubt { not_before: attempt.now.plus(at_least), history };
+        return AttemptVerdict::Doubt { not_before: attempt.now.plus(at_least), history };
     }
-    Verdict::Retry { at_least, history }
+    AttemptVerdict::Retry { at_least, history }
 }
 
-fn without_effect(attempt: Attempt<'_>, at_least: Span) -> Verdict {
+fn without_effect(attempt: Attempt<'_>, at_least: Span) -> AttemptVerdict {
     let mut history = *attempt.history;
     history.idle_calls = history.idle_calls.saturating_add(1);
     if history.unknown {
         // An earlier attempt may have charged: this one only taught us to wait.
-        return Verdict::Doubt { not_before: attempt.now.plus(at_least), history };
+        return AttemptVerdict::Doubt { not_before: attempt.now.plus(at_least), history };
     }
     if history.idle_calls >= attempt.attempts_max {
         return failed(FailureCode::GatewayUnavailable);
     }
-    Verdict::Retry { at_least, history }
+    AttemptVerdict::Retry { at_least, history }
 }
 
-fn doubt(attempt: Attempt<'_>, cause: Cause) -> Verdict {
+fn doubt(attempt: Attempt<'_>, cause: Cause) -> AttemptVerdict {
     let mut history = *attempt.history;
     history.unknown = true;
     history.last_sent_at = attempt.now;
@@ -183,9 +203,9 @@ fn doubt(attempt: Attempt<'_>, cause: Cause) -> Verdict {
         Cause::ServerError | Cause::Unreadable => history.server_errors.saturating_add(1),
         Cause::Timeout | Cause::Cut | Cause::InProgress => history.server_errors,
     };
-    Verdict::Doubt { not_before: attempt.now, history }
+    AttemptVerdict::Doubt { not_before: attempt.now, history }
 }
 
-const fn park(reason: Park) -> Verdict {
-    Verdict::Park { reason, reference: None }
+const fn park(reason: ParkReason) -> AttemptVerdict {
+    AttemptVerdict::Park { reason, reference: None }
 }

@@ -1,12 +1,12 @@
 //! What to do next for a payment whose work is due: call, ask, wait or call a human. Never a guess.
 
-use crate::outbox::{History, Outbox, Park};
+use crate::outbox::{History, Outbox, ParkReason};
 use crate::payments::provider::Rules;
 use crate::types::time::{Span, Time};
 
 /// The next thing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub enum NextCall {
     /// Call the provider with the key of this generation.
     Call,
     /// Ask the provider what it knows.
@@ -14,7 +14,7 @@ pub enum Next {
     /// Nothing can be learnt before this instant.
     Wait(Time),
     /// Only a human can go on.
-    Park(Park),
+    Park(ParkReason),
 }
 
 /// Server errors, or answers that say nothing, after which a provider is asked every other time: it may have stored its
@@ -25,13 +25,13 @@ pub(super) const ERRORS_BEFORE_QUERY: u32 = 2;
 const ERRORS_BEFORE_SILENCE: u32 = 20;
 
 /// Decides the next thing to do for `outbox` at `now`. `attempt` counts the claim's attempts.
-pub fn next(rules: &Rules, outbox: &Outbox, attempt: u32, now: Time) -> Next {
+pub fn next(rules: &Rules, outbox: &Outbox, attempt: u32, now: Time) -> NextCall {
     if let Some(park) = outbox.parked {
-        return Next::Park(park);
+        return NextCall::Park(park);
     }
     let history = &outbox.history;
     if !history.unknown {
-        return Next::Call;
+        return NextCall::Call;
     }
     // Something may have been executed: from here on a call must be one the provider recognises as the same.
     if recognised(rules, history, now) {
@@ -39,15 +39,15 @@ pub fn next(rules: &Rules, outbox: &Outbox, attempt: u32, now: Time) -> Next {
         let silent = history.server_errors >= ERRORS_BEFORE_SILENCE;
         if !rules.queryable {
             // The same nothing again and again, and nobody to ask: a human can find out more.
-            return if silent { Next::Park(Park::NoEvidence) } else { Next::Call };
+            return if silent { NextCall::Park(ParkReason::NoEvidence) } else { NextCall::Call };
         }
-        return if silent || (stuck && attempt.is_multiple_of(2)) { Next::Query } else { Next::Call };
+        return if silent || (stuck && attempt.is_multiple_of(2)) { NextCall::Query } else { NextCall::Call };
     }
     if !rules.queryable {
-        return Next::Park(Park::NoEvidence);
+        return NextCall::Park(ParkReason::NoEvidence);
     }
     let quiet_at = quiescent_at(rules, history);
-    if now < quiet_at { Next::Wait(quiet_at) } else { Next::Query }
+    if now < quiet_at { NextCall::Wait(quiet_at) } else { NextCall::Query }
 }
 
 /// Whether a repeated call is sure to be recognised: well inside the window, and by a provider that never executes a
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
     use crate::idempotency::claim::ClaimId;
     use crate::outbox::{Flow, Payment, ProviderBinding, Saga};
-    use crate::saga::progress::Progress;
+    use crate::saga::progress::SagaProgress;
     use crate::types::digest::Digest;
     use crate::types::id::{ChargeId, TenantId};
 
@@ -95,7 +95,7 @@ mod tests {
         Outbox {
             id: ChargeId::from_i64(1).into(),
             payment: Payment::Charge(ChargeId::from_i64(1)),
-            saga: Saga { flow: Flow::Charge, version: 1, progress: Progress::START },
+            saga: Saga { flow: Flow::Charge, version: 1, progress: SagaProgress::START },
             hold: None,
             claim: ClaimId::from_digest(Digest::from_bytes([0; 32])),
             tenant: TenantId::from_i64(1),
@@ -125,23 +125,23 @@ mod tests {
 
     #[test]
     fn a_clean_history_is_called() {
-        assert_eq!(next(&STRIPE, &outbox(sent(false, 5)), 3, at(9_999)), Next::Call);
+        assert_eq!(next(&STRIPE, &outbox(sent(false, 5)), 3, at(9_999)), NextCall::Call);
     }
 
     #[test]
     fn an_unknown_one_is_called_again_only_while_the_provider_remembers() {
-        assert_eq!(next(&STRIPE, &outbox(sent(true, 0)), 2, at(719)), Next::Call);
-        assert_eq!(next(&STRIPE, &outbox(sent(true, 0)), 2, at(720)), Next::Query);
+        assert_eq!(next(&STRIPE, &outbox(sent(true, 0)), 2, at(719)), NextCall::Call);
+        assert_eq!(next(&STRIPE, &outbox(sent(true, 0)), 2, at(720)), NextCall::Query);
     }
 
     #[test]
     fn stored_errors_are_asked_about_every_other_time() {
         let stuck = outbox(sent(true, 2));
-        assert_eq!(next(&STRIPE, &stuck, 3, at(1)), Next::Call);
-        assert_eq!(next(&STRIPE, &stuck, 4, at(1)), Next::Query);
+        assert_eq!(next(&STRIPE, &stuck, 3, at(1)), NextCall::Call);
+        assert_eq!(next(&STRIPE, &stuck, 4, at(1)), NextCall::Query);
         assert_eq!(
             next(&STRIPE, &outbox(sent(true, 20)), 3, at(1)),
-            Next::Query,
+            NextCall::Query,
             "and after twenty errors it is only asked"
         );
     }
@@ -149,16 +149,16 @@ mod tests {
     #[test]
     fn what_cannot_be_asked_about_and_says_nothing_again_and_again_is_a_humans() {
         let rules = Rules { queryable: false, ..STRIPE };
-        assert_eq!(next(&rules, &outbox(sent(true, 19)), 4, at(1)), Next::Call);
-        assert_eq!(next(&rules, &outbox(sent(true, 20)), 4, at(1)), Next::Park(Park::NoEvidence));
+        assert_eq!(next(&rules, &outbox(sent(true, 19)), 4, at(1)), NextCall::Call);
+        assert_eq!(next(&rules, &outbox(sent(true, 20)), 4, at(1)), NextCall::Park(ParkReason::NoEvidence));
     }
 
     #[test]
     fn without_deduplication_nothing_is_asked_before_quiescence() {
         let rules = Rules { dedup_window: None, ..STRIPE };
         let quiet = Time::EPOCH.plus(Span::from_ms(140_001));
-        assert_eq!(next(&rules, &outbox(sent(true, 0)), 2, at(1)), Next::Wait(quiet));
-        assert_eq!(next(&rules, &outbox(sent(true, 0)), 2, quiet), Next::Query);
+        assert_eq!(next(&rules, &outbox(sent(true, 0)), 2, at(1)), NextCall::Wait(quiet));
+        assert_eq!(next(&rules, &outbox(sent(true, 0)), 2, quiet), NextCall::Query);
     }
 
     #[test]
@@ -166,14 +166,14 @@ mod tests {
         let rules = Rules { reexecutes_errors: true, stores_errors: false, ..STRIPE };
         let quiet = Time::EPOCH.plus(Span::from_ms(140_001));
         for errors in [0, 1] {
-            assert_eq!(next(&rules, &outbox(sent(true, errors)), 2, at(1)), Next::Wait(quiet));
-            assert_eq!(next(&rules, &outbox(sent(true, errors)), 2, at(3)), Next::Query);
+            assert_eq!(next(&rules, &outbox(sent(true, errors)), 2, at(1)), NextCall::Wait(quiet));
+            assert_eq!(next(&rules, &outbox(sent(true, errors)), 2, at(3)), NextCall::Query);
         }
     }
 
     #[test]
     fn without_any_evidence_a_human_is_called() {
         let rules = Rules { dedup_window: None, queryable: false, ..STRIPE };
-        assert_eq!(next(&rules, &outbox(sent(true, 0)), 2, at(1)), Next::Park(Park::NoEvidence));
+        assert_eq!(next(&rules, &outbox(sent(true, 0)), 2, at(1)), NextCall::Park(ParkReason::NoEvidence));
     }
 }

@@ -1,7 +1,7 @@
 //! Going on with work somebody else began, or that was put off. Resume is the same path as start.
 
-use crate::audit::{Kind, Record, record_id};
-use crate::idempotency::claim::{Claim, Event, IllegalMove, LeasePolicy};
+use crate::audit::{AuditKind, AuditRecord, record_id};
+use crate::idempotency::claim::{Claim, ClaimEvent, IllegalMove, LeasePolicy};
 use crate::outbox::Outbox;
 use crate::types::id::Holder;
 use crate::types::time::Time;
@@ -14,7 +14,7 @@ pub struct Resumption {
     /// The work, due again when the new lease is over.
     pub outbox: Outbox,
     /// The audit record.
-    pub audit: Record,
+    pub audit: AuditRecord,
 }
 
 /// Takes the work over for `holder`. Whoever held a lease before may have begun to call the provider until it ended.
@@ -27,7 +27,7 @@ pub fn take_over(
     chance: u128,
 ) -> Result<Resumption, IllegalMove> {
     let lease = policy.grant(holder, now);
-    let resumed = claim.on(Event::TakenOver(lease))?;
+    let resumed = claim.on(ClaimEvent::TakenOver(lease))?;
     let mut outbox =
         Outbox { due_at: lease.until, revision: outbox.revision.saturating_add(1), ..outbox.clone() };
     let abandoned = claim.state.lease().is_some();
@@ -37,13 +37,13 @@ pub fn take_over(
         outbox.history.unknown = true;
         outbox.history.last_sent_at = now;
     }
-    let audit = Record {
+    let audit = AuditRecord {
         id: record_id(now, resumed.revision, chance),
         tenant: claim.tenant,
         subject: outbox.payment.subject(),
         at: now,
         fence: resumed.fence,
-        kind: Kind::TakenOver,
+        kind: AuditKind::TakenOver,
         detail: format!("from={} attempt={}", claim.state.name(), resumed.attempts),
     };
     Ok(Resumption { claim: resumed, outbox, audit })

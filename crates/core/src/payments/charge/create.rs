@@ -1,11 +1,11 @@
 //! Creating a charge: the claim, the charge, its work and its first audit record, as one decision.
 
-use super::{Charge, Order, Status, Sums, Wallet};
-use crate::audit::{Kind, Record, record_id};
-use crate::idempotency::claim::{Claim, LeasePolicy, Resource, State};
+use super::{Charge, ChargeOrder, ChargeStatus, ChargeSums, Wallet};
+use crate::audit::{AuditKind, AuditRecord, record_id};
+use crate::idempotency::claim::{Claim, ClaimState, LeasePolicy, Resource};
 use crate::idempotency::request::Request;
 use crate::outbox::{Flow, History, Outbox, Payment, ProviderBinding};
-use crate::payments::flow::{self, Onward, Turn};
+use crate::payments::flow::{self, AfterStep, Transition};
 use crate::payments::{Opening, PaymentSubject, Work};
 use crate::types::id::{AccountId, ChargeId, HoldId, Holder};
 use crate::types::mask::Masked;
@@ -20,12 +20,12 @@ pub struct CreateCharge {
     /// Who asks, under which key.
     pub request: Request,
     /// What to charge.
-    pub wanted: Wanted,
+    pub wanted: NewCharge,
 }
 
 /// What a client asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct NewCharge {
     /// How much.
     pub amount: Money,
     /// The provider's token for the means of payment.
@@ -42,7 +42,7 @@ pub struct Wanted {
     pub metadata: BTreeMap<String, Masked<String>>,
 }
 
-impl Wanted {
+impl NewCharge {
     /// The saga it is.
     pub const fn flow(&self) -> Flow {
         match (self.wallet, self.capture) {
@@ -53,8 +53,8 @@ impl Wanted {
     }
 
     /// The order, once its destination is known.
-    pub fn order(self, destination: AccountId) -> Order {
-        Order {
+    pub fn order(self, destination: AccountId) -> ChargeOrder {
+        ChargeOrder {
             amount: self.amount,
             payment_method: self.payment_method,
             capture: self.capture,
@@ -68,7 +68,7 @@ impl Wanted {
 
 /// What the world adds to a decision.
 #[derive(Clone, Debug)]
-pub struct Minted {
+pub struct ChargeIds {
     /// The charge's id.
     pub charge: ChargeId,
     /// The number of what it reserves in a wallet, if it does.
@@ -89,15 +89,15 @@ pub fn decide(
     command: CreateCharge,
     provider: ProviderBinding,
     lease: LeasePolicy,
-    minted: &Minted,
+    minted: &ChargeIds,
     expired: Option<&Claim>,
 ) -> Option<Opening> {
     let (charge, now) = (minted.charge, minted.now);
     let lease = lease.grant(minted.holder, now);
     let request = command.request;
-    let Turn { ledger, onward } = flow::begin(command.wanted.flow())?;
-    let Onward::Call(_, saga) = onward else { return None };
-    let claim = request.claim(charge.into(), Resource::Charge, State::InFlight(lease), now, expired);
+    let Transition { ledger, onward } = flow::begin(command.wanted.flow())?;
+    let AfterStep::Call(_, saga) = onward else { return None };
+    let claim = request.claim(charge.into(), Resource::Charge, ClaimState::InFlight(lease), now, expired);
     let outbox = Outbox {
         id: charge.into(),
         payment: Payment::Charge(charge),
@@ -112,21 +112,21 @@ pub fn decide(
         parked: None,
         revision: 1,
     };
-    let audit = Record {
+    let audit = AuditRecord {
         id: record_id(now, claim.revision, minted.chance),
         tenant: request.tenant,
         subject: charge.into(),
         at: now,
         fence: claim.fence,
-        kind: Kind::Claimed,
+        kind: AuditKind::Claimed,
         detail: format!("request=req_{} reused={}", request.id, expired.is_some()),
     };
     let charge = Charge {
         id: charge,
         tenant: request.tenant,
         order: Arc::new(command.wanted.order(minted.destination)),
-        status: Status::Processing,
-        sums: Sums::default(),
+        status: ChargeStatus::Processing,
+        sums: ChargeSums::default(),
         working: None,
         provider,
         provider_reference: None,

@@ -18,11 +18,11 @@ pub struct Charge {
     /// Whose it is.
     pub tenant: TenantId,
     /// What was asked for. It never changes, so copies of the charge share it.
-    pub order: Arc<Order>,
+    pub order: Arc<ChargeOrder>,
     /// Where it stands.
-    pub status: Status,
+    pub status: ChargeStatus,
     /// What was taken and given back so far.
-    pub sums: Sums,
+    pub sums: ChargeSums,
     /// The capture or void that is under way.
     pub working: Option<OperationId>,
     /// The provider and endpoint it is bound to for life; charges of old stores know only the profile.
@@ -30,7 +30,7 @@ pub struct Charge {
     /// The provider's reference, once it gave one.
     pub provider_reference: Option<String>,
     /// Why it failed, if it did.
-    pub failure: Option<Failure>,
+    pub failure: Option<PaymentFailure>,
     /// Minted with the claim.
     pub created_at: Time,
     /// Grows with every write of the row.
@@ -40,7 +40,7 @@ pub struct Charge {
 /// What a charge took and gave back, in minor units of its currency. Only the provider's part of it: what a wallet paid
 /// stands in the ledger alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sums {
+pub struct ChargeSums {
     /// Taken.
     pub captured: i64,
     /// Given back.
@@ -49,7 +49,7 @@ pub struct Sums {
     pub refunding: i64,
 }
 
-impl Sums {
+impl ChargeSums {
     /// What may still be given back.
     pub const fn refundable(&self) -> i64 {
         self.captured.saturating_sub(self.refunded).saturating_sub(self.refunding)
@@ -63,7 +63,7 @@ impl Sums {
 
 /// What a client asked for; fixed at creation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct ChargeOrder {
     /// How much.
     pub amount: Money,
     /// The provider's token for the means of payment.
@@ -89,7 +89,7 @@ pub struct Wallet {
     pub amount: i64,
 }
 
-impl Order {
+impl ChargeOrder {
     /// What the provider is asked for.
     pub fn card(&self) -> i64 {
         let wallet = self.wallet.map_or(0, |wallet| wallet.amount);
@@ -99,7 +99,7 @@ impl Order {
 
 /// Where a charge stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Status {
+pub enum ChargeStatus {
     /// Under way, or its outcome is not known yet.
     Processing,
     /// Held for capture.
@@ -118,64 +118,75 @@ pub enum Status {
     Parked,
 }
 
-const STATUSES: [Status; 8] = [
-    Status::Processing,
-    Status::RequiresCapture,
-    Status::Succeeded,
-    Status::Failed,
-    Status::Voided,
-    Status::Refunded,
-    Status::PartiallyRefunded,
-    Status::Parked,
+const STATUSES: [ChargeStatus; 8] = [
+    ChargeStatus::Processing,
+    ChargeStatus::RequiresCapture,
+    ChargeStatus::Succeeded,
+    ChargeStatus::Failed,
+    ChargeStatus::Voided,
+    ChargeStatus::Refunded,
+    ChargeStatus::PartiallyRefunded,
+    ChargeStatus::Parked,
 ];
 
-impl Status {
+impl ChargeStatus {
     /// The word clients see.
     pub const fn name(self) -> &'static str {
         match self {
-            Status::Processing => "processing",
-            Status::RequiresCapture => "requires_capture",
-            Status::Succeeded => "succeeded",
-            Status::Failed => "failed",
-            Status::Voided => "voided",
-            Status::Refunded => "refunded",
-            Status::PartiallyRefunded => "partially_refunded",
-            Status::Parked => "parked",
+            ChargeStatus::Processing => "processing",
+            ChargeStatus::RequiresCapture => "requires_capture",
+            ChargeStatus::Succeeded => "succeeded",
+            ChargeStatus::Failed => "failed",
+            ChargeStatus::Voided => "voided",
+            ChargeStatus::Refunded => "refunded",
+            ChargeStatus::PartiallyRefunded => "partially_refunded",
+            ChargeStatus::Parked => "parked",
         }
     }
 
     /// The status of that name.
-    pub fn parse(name: &str) -> Option<Status> {
+    pub fn parse(name: &str) -> Option<ChargeStatus> {
         STATUSES.into_iter().find(|status| status.name() == name)
     }
 
     /// Whether a charge may move from here to `next`: what every store holds against every writer.
-    pub const fn may_become(self, next: Status) -> bool {
+    pub const fn may_become(self, next: ChargeStatus) -> bool {
         match self {
             // A human, or late evidence, may settle a parked charge either way.
-            Status::Processing | Status::Parked => true,
-            Status::RequiresCapture => {
-                matches!(next, Status::RequiresCapture | Status::Succeeded | Status::Voided | Status::Parked)
+            ChargeStatus::Processing | ChargeStatus::Parked => true,
+            ChargeStatus::RequiresCapture => {
+                matches!(
+                    next,
+                    ChargeStatus::RequiresCapture
+                        | ChargeStatus::Succeeded
+                        | ChargeStatus::Voided
+                        | ChargeStatus::Parked
+                )
             }
-            Status::Succeeded => {
-                matches!(next, Status::Succeeded | Status::PartiallyRefunded | Status::Refunded)
+            ChargeStatus::Succeeded => {
+                matches!(
+                    next,
+                    ChargeStatus::Succeeded | ChargeStatus::PartiallyRefunded | ChargeStatus::Refunded
+                )
             }
-            Status::PartiallyRefunded => matches!(next, Status::PartiallyRefunded | Status::Refunded),
-            Status::Failed => matches!(next, Status::Failed),
-            Status::Voided => matches!(next, Status::Voided),
-            Status::Refunded => matches!(next, Status::Refunded),
+            ChargeStatus::PartiallyRefunded => {
+                matches!(next, ChargeStatus::PartiallyRefunded | ChargeStatus::Refunded)
+            }
+            ChargeStatus::Failed => matches!(next, ChargeStatus::Failed),
+            ChargeStatus::Voided => matches!(next, ChargeStatus::Voided),
+            ChargeStatus::Refunded => matches!(next, ChargeStatus::Refunded),
         }
     }
 
     /// Whether money was taken, whatever became of it since.
     pub const fn is_captured(self) -> bool {
         match self {
-            Status::Succeeded | Status::Refunded | Status::PartiallyRefunded => true,
-            Status::Processing
-            | Status::RequiresCapture
-            | Status::Failed
-            | Status::Voided
-            | Status::Parked => false,
+            ChargeStatus::Succeeded | ChargeStatus::Refunded | ChargeStatus::PartiallyRefunded => true,
+            ChargeStatus::Processing
+            | ChargeStatus::RequiresCapture
+            | ChargeStatus::Failed
+            | ChargeStatus::Voided
+            | ChargeStatus::Parked => false,
         }
     }
 }
@@ -196,7 +207,7 @@ impl Charge {
 
 /// Why a payment failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct PaymentFailure {
     /// Which of the closed list.
     pub code: FailureCode,
     /// The issuer's reason, where given.

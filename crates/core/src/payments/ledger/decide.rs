@@ -1,13 +1,13 @@
 //! Decisions about the ledger: from what a client asks and what is known to what happened. Whether the balances allow
 //! it is the store's judge to say, in the commit.
 
-use super::{Convert, End, HoldTerms, Metadata, Named, Open, Post, Transfer};
-use crate::ledger::account::{Account, Code, Guard, Name, Side};
+use super::{AccountSelector, Convert, End, HoldTerms, Metadata, Open, Post, TransferOrder};
+use crate::ledger::account::{Account, AccountCode, AccountName, Guard, Side};
 use crate::ledger::balance::{Balance, Delta};
 use crate::ledger::chart::{PREFIX, Role, peer_code};
 use crate::ledger::convert::{ConvertError, Converted, convert};
-use crate::ledger::hold::{Hold, State};
-use crate::ledger::transaction::{BadLegs, Kind, Layer, Leg, Legs, Transaction};
+use crate::ledger::hold::{Hold, HoldState};
+use crate::ledger::transaction::{BadLegs, Layer, Leg, Legs, Transaction, TransactionKind};
 use crate::payments::charge::Charge;
 use crate::types::asset::Asset;
 use crate::types::flaw::Flaw;
@@ -23,12 +23,12 @@ pub const HOLD_DEFAULT: Span = Span::from_ms(7 * 86_400_000);
 
 /// What is known of the accounts a request names.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct KnownAccounts {
     accounts: BTreeMap<AccountId, Arc<Account>>,
     codes: BTreeMap<String, AccountId>,
 }
 
-impl Known {
+impl KnownAccounts {
     /// Learns an account.
     pub fn learn(&mut self, account: Arc<Account>) {
         self.codes.insert(account.code.as_str().to_owned(), account.id);
@@ -41,10 +41,10 @@ impl Known {
     }
 
     /// The account a client named, if its tenant has it.
-    pub fn named(&self, named: &Named, tenant: TenantId) -> Option<&Arc<Account>> {
+    pub fn named(&self, named: &AccountSelector, tenant: TenantId) -> Option<&Arc<Account>> {
         let id = match named {
-            Named::Id(id) => id,
-            Named::Code(code) => self.codes.get(code.as_str())?,
+            AccountSelector::Id(id) => id,
+            AccountSelector::Code(code) => self.codes.get(code.as_str())?,
         };
         self.accounts.get(id).filter(|account| account.tenant == tenant)
     }
@@ -74,7 +74,7 @@ pub fn add_delta(deltas: &mut Vec<(Arc<Account>, Delta)>, account: &Arc<Account>
 
 /// Who decides what, and when.
 #[derive(Clone, Copy, Debug)]
-pub struct Frame {
+pub struct DecisionContext {
     /// Whose request it is.
     pub tenant: TenantId,
     /// The number minted for what it makes.
@@ -83,15 +83,20 @@ pub struct Frame {
     pub now: Time,
 }
 
-impl Frame {
-    fn transaction(self, kind: Kind, legs: Legs, metadata: Metadata) -> Transaction {
+impl DecisionContext {
+    fn transaction(self, kind: TransactionKind, legs: Legs, metadata: Metadata) -> Transaction {
         Transaction { id: self.id, tenant: self.tenant, kind, legs, metadata, at: self.now }
     }
 }
 
 /// An opened account with its code and, where it is guarded, its first balance.
-pub fn open(open: Open, id: AccountId, tenant: TenantId, now: Time) -> (Account, Name, Option<Balance>) {
-    let name = Name { tenant, code: open.code.clone(), account: id };
+pub fn open(
+    open: Open,
+    id: AccountId,
+    tenant: TenantId,
+    now: Time,
+) -> (Account, AccountName, Option<Balance>) {
+    let name = AccountName { tenant, code: open.code.clone(), account: id };
     let balance = open.guard.is_set().then(|| Balance {
         floor: open.guard.floor,
         cap: open.guard.cap,
@@ -153,9 +158,9 @@ pub fn reshard(account: &Account, shards: u16) -> Account {
 
 /// A transfer, or the hold in its place.
 pub fn transfer(
-    order: Transfer,
-    known: &Known,
-    frame: Frame,
+    order: TransferOrder,
+    known: &KnownAccounts,
+    frame: DecisionContext,
 ) -> Result<(Transaction, Option<Hold>), Vec<Flaw>> {
     let mut flaws = Vec::new();
     let from = account(known, frame.tenant, &order.from, order.asset, ("/from", "/currency"), &mut flaws);
@@ -176,7 +181,7 @@ pub fn transfer(
     let legs = Legs::transfer(from, to, order.amount, order.asset, layer)
         .map_err(|bad| vec![Flaw::new("/amount", sentence(bad))])?;
     let Some(expires_at) = expires_at else {
-        return Ok((frame.transaction(Kind::Transfer, legs, order.metadata), None));
+        return Ok((frame.transaction(TransactionKind::Transfer, legs, order.metadata), None));
     };
     let (transaction, hold) =
         held(from, to, (order.amount, order.asset), expires_at, legs, order.metadata, frame);
@@ -190,7 +195,7 @@ fn held(
     expires_at: Time,
     legs: Legs,
     metadata: Metadata,
-    frame: Frame,
+    frame: DecisionContext,
 ) -> (Transaction, Hold) {
     let id = HoldId::from_i64(frame.id.to_i64());
     let hold = Hold {
@@ -201,18 +206,20 @@ fn held(
         amount,
         asset,
         expires_at,
-        state: State::Pending,
+        state: HoldState::Pending,
         metadata,
         created_at: frame.now,
         revision: 1,
     };
-    (frame.transaction(Kind::Held(id), legs, Metadata::new()), hold)
+    (frame.transaction(TransactionKind::Held(id), legs, Metadata::new()), hold)
 }
 
 /// The end a client gives a hold. The caller has seen that it is open.
-pub fn end(hold: &Hold, how: End, frame: Frame) -> Result<(Transaction, Hold), Vec<Flaw>> {
+pub fn end(hold: &Hold, how: End, frame: DecisionContext) -> Result<(Transaction, Hold), Vec<Flaw>> {
     match how {
-        End::Void => Ok(release(hold, Kind::HoldVoided(hold.id), State::Voided { by: frame.id }, frame)),
+        End::Void => {
+            Ok(release(hold, TransactionKind::HoldVoided(hold.id), HoldState::Voided { by: frame.id }, frame))
+        }
         End::Post { amount } => {
             let amount = amount.unwrap_or(hold.amount);
             if !(1..=hold.amount).contains(&amount) {
@@ -221,9 +228,13 @@ pub fn end(hold: &Hold, how: End, frame: Frame) -> Result<(Transaction, Hold), V
             }
             let mut legs = released(hold);
             legs.extend(pair(hold, Layer::Posted, amount));
-            let state = State::Posted { amount, by: frame.id };
+            let state = HoldState::Posted { amount, by: frame.id };
             Ok((
-                frame.transaction(Kind::HoldPosted(hold.id), by_construction(legs, hold), Metadata::new()),
+                frame.transaction(
+                    TransactionKind::HoldPosted(hold.id),
+                    by_construction(legs, hold),
+                    Metadata::new(),
+                ),
                 hold.ended(state),
             ))
         }
@@ -231,11 +242,16 @@ pub fn end(hold: &Hold, how: End, frame: Frame) -> Result<(Transaction, Hold), V
 }
 
 /// The end of a hold whose deadline has passed.
-pub fn lapse(hold: &Hold, frame: Frame) -> (Transaction, Hold) {
-    release(hold, Kind::HoldLapsed(hold.id), State::Lapsed { by: frame.id }, frame)
+pub fn lapse(hold: &Hold, frame: DecisionContext) -> (Transaction, Hold) {
+    release(hold, TransactionKind::HoldLapsed(hold.id), HoldState::Lapsed { by: frame.id }, frame)
 }
 
-fn release(hold: &Hold, kind: Kind, state: State, frame: Frame) -> (Transaction, Hold) {
+fn release(
+    hold: &Hold,
+    kind: TransactionKind,
+    state: HoldState,
+    frame: DecisionContext,
+) -> (Transaction, Hold) {
     (frame.transaction(kind, by_construction(released(hold), hold), Metadata::new()), hold.ended(state))
 }
 
@@ -254,7 +270,7 @@ fn by_construction(legs: Vec<Leg>, hold: &Hold) -> Legs {
 }
 
 /// Legs as a client gave them.
-pub fn post(order: Post, known: &Known, frame: Frame) -> Result<Transaction, Vec<Flaw>> {
+pub fn post(order: Post, known: &KnownAccounts, frame: DecisionContext) -> Result<Transaction, Vec<Flaw>> {
     let mut flaws = Vec::new();
     let mut legs = Vec::with_capacity(order.entries.len());
     for (index, entry) in order.entries.iter().enumerate() {
@@ -281,23 +297,32 @@ pub fn post(order: Post, known: &Known, frame: Frame) -> Result<Transaction, Vec
         };
         vec![Flaw::new(place, sentence(bad))]
     })?;
-    Ok(frame.transaction(Kind::General, legs, order.metadata))
+    Ok(frame.transaction(TransactionKind::General, legs, order.metadata))
 }
 
 /// Whether a transaction may be undone by a client.
-pub const fn is_reversible(kind: Kind) -> bool {
+pub const fn is_reversible(kind: TransactionKind) -> bool {
     match kind {
-        Kind::Transfer | Kind::General | Kind::Conversion | Kind::HoldPosted(_) => true,
+        TransactionKind::Transfer
+        | TransactionKind::General
+        | TransactionKind::Conversion
+        | TransactionKind::HoldPosted(_) => true,
         // A captured charge is given back by a refund, which moves the money too.
-        Kind::Charge(_) | Kind::Reversal(_) | Kind::Held(_) | Kind::HoldVoided(_) | Kind::HoldLapsed(_) => {
-            false
-        }
+        TransactionKind::Charge(_)
+        | TransactionKind::Reversal(_)
+        | TransactionKind::Held(_)
+        | TransactionKind::HoldVoided(_)
+        | TransactionKind::HoldLapsed(_) => false,
     }
 }
 
 /// The transaction that undoes `original`.
-pub fn reverse(original: &Transaction, frame: Frame) -> Transaction {
-    frame.transaction(Kind::Reversal(original.id), original.legs.posted().reversed(), Metadata::new())
+pub fn reverse(original: &Transaction, frame: DecisionContext) -> Transaction {
+    frame.transaction(
+        TransactionKind::Reversal(original.id),
+        original.legs.posted().reversed(),
+        Metadata::new(),
+    )
 }
 
 /// What a conversion makes of its amount; `exponents` are the decimals of the two assets. Nothing of the ledger is needed
@@ -338,7 +363,7 @@ pub fn exchange(
     to: &Account,
     converted: Converted,
     chart: Exchange,
-    frame: Frame,
+    frame: DecisionContext,
 ) -> Result<Transaction, Vec<Flaw>> {
     let leg = |account, side, amount, asset| Leg { account, side, layer: Layer::Posted, amount, asset };
     let mut legs = vec![
@@ -351,7 +376,7 @@ pub fn exchange(
         legs.push(leg(chart.rounding, Side::Credit, converted.rounding, to.asset));
     }
     let legs = Legs::balanced(legs).map_err(|bad| vec![Flaw::new("", sentence(bad))])?;
-    Ok(frame.transaction(Kind::Conversion, legs, order.metadata))
+    Ok(frame.transaction(TransactionKind::Conversion, legs, order.metadata))
 }
 
 /// The posting of a captured charge: what the provider owes now stands against what is owed to `credited`.
@@ -368,8 +393,9 @@ pub fn captured(
         charge.order.amount.asset(),
         Layer::Posted,
     )?;
-    let frame = Frame { tenant: charge.tenant, id: TransactionId::from_i64(charge.id.to_i64()), now };
-    Ok(frame.transaction(Kind::Charge(charge.id), legs, Metadata::new()))
+    let frame =
+        DecisionContext { tenant: charge.tenant, id: TransactionId::from_i64(charge.id.to_i64()), now };
+    Ok(frame.transaction(TransactionKind::Charge(charge.id), legs, Metadata::new()))
 }
 
 /// Reserves money for a payment. It does not lapse: the payment ends it, one way or the other.
@@ -378,7 +404,7 @@ pub fn reserve(
     to: AccountId,
     amount: i64,
     asset: Asset,
-    frame: Frame,
+    frame: DecisionContext,
 ) -> Result<(Transaction, Hold), BadLegs> {
     let legs = Legs::transfer(from, to, amount, asset, Layer::Pending)?;
     Ok(held(from, to, (amount, asset), Hold::NEVER, legs, Metadata::new(), frame))
@@ -394,7 +420,7 @@ pub fn peer_account(peer: &PeerName, asset: Asset) -> Option<Open> {
     Some(charted(peer_code(peer, asset).ok()?, asset, Side::Credit))
 }
 
-const fn charted(code: Code, asset: Asset, normal: Side) -> Open {
+const fn charted(code: AccountCode, asset: Asset, normal: Side) -> Open {
     Open {
         code,
         asset,
@@ -406,9 +432,9 @@ const fn charted(code: Code, asset: Asset, normal: Side) -> Open {
 }
 
 fn account(
-    known: &Known,
+    known: &KnownAccounts,
     tenant: TenantId,
-    named: &Named,
+    named: &AccountSelector,
     asset: Asset,
     (place, asset_place): (&str, &str),
     flaws: &mut Vec<Flaw>,

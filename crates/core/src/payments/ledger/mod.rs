@@ -2,7 +2,7 @@
 
 pub mod decide;
 
-use crate::ledger::account::{Code, Guard, Side};
+use crate::ledger::account::{AccountCode, Guard, Side};
 use crate::ledger::convert::{Rate, Rounding};
 use crate::types::asset::Asset;
 use crate::types::id::{AccountId, HoldId, TransactionId};
@@ -15,16 +15,16 @@ pub type Metadata = BTreeMap<String, Masked<String>>;
 
 /// An account as a client names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Named {
+pub enum AccountSelector {
     /// By its reference.
     Id(AccountId),
     /// By the tenant's own code.
-    Code(Code),
+    Code(AccountCode),
 }
 
 /// What a client asks of the ledger.
 #[derive(Clone, Debug)]
-pub enum Act {
+pub enum LedgerCommand {
     /// Open an account.
     Open(Open),
     /// Define an asset of one's own.
@@ -37,12 +37,12 @@ pub enum Act {
     /// Spread a guarded account over another number of shards.
     Reshard {
         /// Which account.
-        account: Named,
+        account: AccountSelector,
         /// 1 to 256.
         shards: u16,
     },
     /// Move money from one account to another, or reserve it.
-    Transfer(Transfer),
+    Transfer(TransferOrder),
     /// End a hold.
     End {
         /// Which.
@@ -65,7 +65,7 @@ pub enum Act {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Open {
     /// The tenant's own name for it.
-    pub code: Code,
+    pub code: AccountCode,
     /// What it counts.
     pub asset: Asset,
     /// The side that raises it.
@@ -80,11 +80,11 @@ pub struct Open {
 
 /// A transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Transfer {
+pub struct TransferOrder {
     /// Debited.
-    pub from: Named,
+    pub from: AccountSelector,
     /// Credited.
-    pub to: Named,
+    pub to: AccountSelector,
     /// Minor units, above zero.
     pub amount: i64,
     /// What is moved.
@@ -127,7 +127,7 @@ pub struct Post {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostLeg {
     /// Which account.
-    pub account: Named,
+    pub account: AccountSelector,
     /// Which side.
     pub side: Side,
     /// Minor units, above zero.
@@ -140,9 +140,9 @@ pub struct PostLeg {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Convert {
     /// Debited, in its own asset.
-    pub from: Named,
+    pub from: AccountSelector,
     /// Credited, in its own asset.
-    pub to: Named,
+    pub to: AccountSelector,
     /// Minor units of the first account's asset.
     pub amount: i64,
     /// Units of the second asset per unit of the first.
@@ -157,14 +157,14 @@ pub struct Convert {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// A transfer; never held.
-    Transfer(Transfer),
+    Transfer(TransferOrder),
     /// Legs.
     Post(Post),
 }
 
 /// Why a request was refused for good, though it was well formed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum LedgerRefusal {
     /// A balance is too low.
     InsufficientFunds,
     /// A balance would pass its cap.
@@ -181,17 +181,17 @@ pub enum Refusal {
     HoldEnded,
 }
 
-impl Refusal {
+impl LedgerRefusal {
     /// The word clients see as `error`.
     pub const fn name(self) -> &'static str {
         match self {
-            Refusal::InsufficientFunds => "insufficient_funds",
-            Refusal::CapExceeded => "cap_exceeded",
-            Refusal::AccountExists => "account_exists",
-            Refusal::AssetExists => "asset_exists",
-            Refusal::AlreadyReversed => "already_reversed",
-            Refusal::NotReversible => "not_reversible",
-            Refusal::HoldEnded => "hold_ended",
+            LedgerRefusal::InsufficientFunds => "insufficient_funds",
+            LedgerRefusal::CapExceeded => "cap_exceeded",
+            LedgerRefusal::AccountExists => "account_exists",
+            LedgerRefusal::AssetExists => "asset_exists",
+            LedgerRefusal::AlreadyReversed => "already_reversed",
+            LedgerRefusal::NotReversible => "not_reversible",
+            LedgerRefusal::HoldEnded => "hold_ended",
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Launching an operation: the claim, the moved charge, the operation, its work and its audit record, as one decision.
 
-use super::{Kind, Operation, Status};
-use crate::audit::{Kind as Audited, Record, record_id};
-use crate::idempotency::claim::{Claim, LeasePolicy, Resource, State};
+use super::{Operation, OperationKind, OperationStatus};
+use crate::audit::{AuditKind, AuditRecord, record_id};
+use crate::idempotency::claim::{Claim, ClaimState, LeasePolicy, Resource};
 use crate::idempotency::request::Request;
 use crate::outbox::{History, Outbox, Payment, ProviderBinding};
-use crate::payments::charge::{Charge, Status as ChargeStatus};
-use crate::payments::flow::{self, Onward, Turn};
+use crate::payments::charge::{Charge, ChargeStatus};
+use crate::payments::flow::{self, AfterStep, Transition};
 use crate::payments::{PaymentSubject, Work, turn_after};
 use crate::types::id::{ChargeId, HoldId, Holder, OperationId};
 use crate::types::money::Money;
@@ -20,14 +20,14 @@ pub struct Operate {
     /// To which charge.
     pub charge: ChargeId,
     /// What.
-    pub kind: Kind,
+    pub kind: OperationKind,
     /// How much of it; absent means all there is.
     pub amount: Option<i64>,
 }
 
 /// What the world adds to a decision.
 #[derive(Clone, Copy, Debug)]
-pub struct Minted {
+pub struct OperationIds {
     /// The operation's id.
     pub operation: OperationId,
     /// The store's time.
@@ -40,20 +40,20 @@ pub struct Minted {
 
 /// Everything that must be committed together before the provider may be called.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Launch {
+pub struct OperationLaunch {
     /// The work, with the charge as it is while it goes on.
     pub work: Work,
     /// The charge's revision before.
     pub expect: u64,
     /// What happens in the ledger.
-    pub turn: Turn,
+    pub turn: Transition,
     /// The audit record.
-    pub audit: Record,
+    pub audit: AuditRecord,
 }
 
 /// Why a charge cannot be moved so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Impossible {
+pub enum OperationRefusal {
     /// Another operation is under way; its end decides.
     Busy,
     /// The charge's status does not allow it.
@@ -66,16 +66,16 @@ pub enum Impossible {
 }
 
 /// Decides whether and how much.
-pub fn allowed(kind: Kind, wanted: Option<i64>, charge: &Charge) -> Result<i64, Impossible> {
+pub fn allowed(kind: OperationKind, wanted: Option<i64>, charge: &Charge) -> Result<i64, OperationRefusal> {
     if charge.status == ChargeStatus::Processing || charge.working.is_some() {
-        return Err(Impossible::Busy);
+        return Err(OperationRefusal::Busy);
     }
     if !kind.fits(charge.status) {
-        return Err(Impossible::Status);
+        return Err(OperationRefusal::Status);
     }
     let (available, reserved) = match kind {
-        Kind::Capture | Kind::Void => (charge.order.card(), 0),
-        Kind::Refund => (charge.sums.refundable(), charge.sums.refunding),
+        OperationKind::Capture | OperationKind::Void => (charge.order.card(), 0),
+        OperationKind::Refund => (charge.sums.refundable(), charge.sums.refunding),
     };
     let amount = wanted.unwrap_or(available);
     if (1..=available).contains(&amount) {
@@ -83,9 +83,9 @@ pub fn allowed(kind: Kind, wanted: Option<i64>, charge: &Charge) -> Result<i64, 
     }
     // A refund under way may still be refused, and then there is more.
     if reserved > 0 && amount <= available.saturating_add(reserved) {
-        return Err(Impossible::Busy);
+        return Err(OperationRefusal::Busy);
     }
-    Err(Impossible::Exceeds { available })
+    Err(OperationRefusal::Exceeds { available })
 }
 
 /// Decides an operation. `expired` is the record whose key is free again and is claimed anew.
@@ -94,30 +94,30 @@ pub fn launch(
     charge: &Charge,
     provider: ProviderBinding,
     lease: LeasePolicy,
-    minted: Minted,
+    minted: OperationIds,
     expired: Option<&Claim>,
-) -> Result<Launch, Impossible> {
+) -> Result<OperationLaunch, OperationRefusal> {
     let Operate { request, kind, .. } = *command;
-    let Minted { operation: id, now, .. } = minted;
+    let OperationIds { operation: id, now, .. } = minted;
     let minor = allowed(kind, command.amount, charge)?;
     let amount = Money::new(minor, charge.order.amount.asset())
-        .map_err(|_| Impossible::Exceeds { available: charge.order.card() })?;
-    let turn = flow::begin(kind.flow()).ok_or(Impossible::Status)?;
-    let Onward::Call(step, saga) = turn.onward else { return Err(Impossible::Status) };
+        .map_err(|_| OperationRefusal::Exceeds { available: charge.order.card() })?;
+    let turn = flow::begin(kind.flow()).ok_or(OperationRefusal::Status)?;
+    let AfterStep::Call(step, saga) = turn.onward else { return Err(OperationRefusal::Status) };
     let lease = lease.grant(minted.holder, now);
     let makes = match kind {
-        Kind::Capture => Resource::Capture,
-        Kind::Void => Resource::Void,
-        Kind::Refund => Resource::Refund,
+        OperationKind::Capture => Resource::Capture,
+        OperationKind::Void => Resource::Void,
+        OperationKind::Refund => Resource::Refund,
     };
-    let claim = request.claim(id.into(), makes, State::InFlight(lease), now, expired);
+    let claim = request.claim(id.into(), makes, ClaimState::InFlight(lease), now, expired);
     let operation = Operation {
         id,
         tenant: request.tenant,
         charge: charge.id,
         kind,
         amount,
-        status: Status::Processing,
+        status: OperationStatus::Processing,
         provider_reference: None,
         failure: None,
         created_at: now,
@@ -138,13 +138,13 @@ pub fn launch(
         parked: None,
         revision: 1,
     };
-    let audit = Record {
+    let audit = AuditRecord {
         id: record_id(now, turn_after(charge.revision.saturating_add(1), claim.revision), minted.chance),
         tenant: request.tenant,
         subject: charge.id.into(),
         at: now,
         fence: claim.fence,
-        kind: Audited::Claimed,
+        kind: AuditKind::Claimed,
         detail: format!(
             "request=req_{} reused={} step={} amount={minor}",
             request.id,
@@ -154,15 +154,15 @@ pub fn launch(
     };
     let subject = PaymentSubject::Charge(begun(charge, kind, id, minor), Some(operation));
     let work = Work { claim, subject, outbox };
-    Ok(Launch { work, expect: charge.revision, turn, audit })
+    Ok(OperationLaunch { work, expect: charge.revision, turn, audit })
 }
 
 /// The charge while the operation goes on.
-fn begun(charge: &Charge, kind: Kind, id: OperationId, amount: i64) -> Charge {
+fn begun(charge: &Charge, kind: OperationKind, id: OperationId, amount: i64) -> Charge {
     let mut next = Charge { revision: charge.revision.saturating_add(1), ..charge.clone() };
     match kind {
-        Kind::Capture | Kind::Void => next.working = Some(id),
-        Kind::Refund => next.sums.refunding = next.sums.refunding.saturating_add(amount),
+        OperationKind::Capture | OperationKind::Void => next.working = Some(id),
+        OperationKind::Refund => next.sums.refunding = next.sums.refunding.saturating_add(amount),
     }
     next
 }

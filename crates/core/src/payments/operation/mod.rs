@@ -3,7 +3,7 @@
 
 pub mod launch;
 
-use super::charge::{Failure, Status as ChargeStatus};
+use super::charge::{ChargeStatus, PaymentFailure};
 use crate::outbox::Flow;
 use crate::types::id::{ChargeId, OperationId, TenantId};
 use crate::types::money::Money;
@@ -19,15 +19,15 @@ pub struct Operation {
     /// What it is done to.
     pub charge: ChargeId,
     /// What is done.
-    pub kind: Kind,
+    pub kind: OperationKind,
     /// How much; of a void, everything that was held.
     pub amount: Money,
     /// Where it stands.
-    pub status: Status,
+    pub status: OperationStatus,
     /// The provider's reference, once it gave one.
     pub provider_reference: Option<String>,
     /// Why it failed, if it did.
-    pub failure: Option<Failure>,
+    pub failure: Option<PaymentFailure>,
     /// Minted with the claim.
     pub created_at: Time,
     /// Grows with every write of the row.
@@ -36,7 +36,7 @@ pub struct Operation {
 
 /// What can be asked of a charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum OperationKind {
     /// Take what is held.
     Capture,
     /// Give up what is held.
@@ -45,44 +45,46 @@ pub enum Kind {
     Refund,
 }
 
-const KINDS: [Kind; 3] = [Kind::Capture, Kind::Void, Kind::Refund];
+const KINDS: [OperationKind; 3] = [OperationKind::Capture, OperationKind::Void, OperationKind::Refund];
 
-impl Kind {
+impl OperationKind {
     /// The word clients and stores see.
     pub const fn name(self) -> &'static str {
         match self {
-            Kind::Capture => "capture",
-            Kind::Void => "void",
-            Kind::Refund => "refund",
+            OperationKind::Capture => "capture",
+            OperationKind::Void => "void",
+            OperationKind::Refund => "refund",
         }
     }
 
     /// The kind of that name.
-    pub fn parse(name: &str) -> Option<Kind> {
+    pub fn parse(name: &str) -> Option<OperationKind> {
         KINDS.into_iter().find(|kind| kind.name() == name)
     }
 
     /// The saga it is.
     pub const fn flow(self) -> Flow {
         match self {
-            Kind::Capture => Flow::Capture,
-            Kind::Void => Flow::Void,
-            Kind::Refund => Flow::Refund,
+            OperationKind::Capture => Flow::Capture,
+            OperationKind::Void => Flow::Void,
+            OperationKind::Refund => Flow::Refund,
         }
     }
 
     /// Whether a charge of that status can have it done.
     pub const fn fits(self, status: ChargeStatus) -> bool {
         match self {
-            Kind::Capture | Kind::Void => matches!(status, ChargeStatus::RequiresCapture),
-            Kind::Refund => matches!(status, ChargeStatus::Succeeded | ChargeStatus::PartiallyRefunded),
+            OperationKind::Capture | OperationKind::Void => matches!(status, ChargeStatus::RequiresCapture),
+            OperationKind::Refund => {
+                matches!(status, ChargeStatus::Succeeded | ChargeStatus::PartiallyRefunded)
+            }
         }
     }
 }
 
 /// Where an operation stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Status {
+pub enum OperationStatus {
     /// Under way, or its outcome is not known yet.
     Processing,
     /// Done.
@@ -93,27 +95,32 @@ pub enum Status {
     Parked,
 }
 
-const STATUSES: [Status; 4] = [Status::Processing, Status::Succeeded, Status::Failed, Status::Parked];
+const STATUSES: [OperationStatus; 4] = [
+    OperationStatus::Processing,
+    OperationStatus::Succeeded,
+    OperationStatus::Failed,
+    OperationStatus::Parked,
+];
 
-impl Status {
+impl OperationStatus {
     /// The word clients see.
     pub const fn name(self) -> &'static str {
         match self {
-            Status::Processing => "processing",
-            Status::Succeeded => "succeeded",
-            Status::Failed => "failed",
-            Status::Parked => "parked",
+            OperationStatus::Processing => "processing",
+            OperationStatus::Succeeded => "succeeded",
+            OperationStatus::Failed => "failed",
+            OperationStatus::Parked => "parked",
         }
     }
 
     /// The status of that name.
-    pub fn parse(name: &str) -> Option<Status> {
+    pub fn parse(name: &str) -> Option<OperationStatus> {
         STATUSES.into_iter().find(|status| status.name() == name)
     }
 
     /// Whether it has ended.
     pub const fn is_final(self) -> bool {
-        matches!(self, Status::Succeeded | Status::Failed)
+        matches!(self, OperationStatus::Succeeded | OperationStatus::Failed)
     }
 }
 

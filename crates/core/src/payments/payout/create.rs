@@ -1,11 +1,11 @@
 //! Creating a payout: the claim, the payout, its work and its first audit record, as one decision.
 
-use super::{Order, Payout, Status};
-use crate::audit::{Kind, Record, record_id};
-use crate::idempotency::claim::{Claim, LeasePolicy, Resource, State};
+use super::{Payout, PayoutOrder, PayoutStatus};
+use crate::audit::{AuditKind, AuditRecord, record_id};
+use crate::idempotency::claim::{Claim, ClaimState, LeasePolicy, Resource};
 use crate::idempotency::request::Request;
 use crate::outbox::{Flow, History, Outbox, Payment, ProviderBinding};
-use crate::payments::flow::{self, Onward, Turn};
+use crate::payments::flow::{self, AfterStep, Transition};
 use crate::payments::{Opening, PaymentSubject, Work};
 use crate::types::id::{AccountId, HoldId, Holder, PayoutId};
 use crate::types::mask::Masked;
@@ -21,12 +21,12 @@ pub struct CreatePayout {
     /// Who asks, under which key.
     pub request: Request,
     /// What to pay.
-    pub wanted: Wanted,
+    pub wanted: NewPayout,
 }
 
 /// What a client asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct NewPayout {
     /// How much.
     pub amount: Money,
     /// The account to pay from; absent means the tenant's main one of the currency.
@@ -44,7 +44,7 @@ pub struct Wanted {
 
 /// What the world adds to a decision.
 #[derive(Clone, Copy, Debug)]
-pub struct Minted {
+pub struct PayoutIds {
     /// The payout's id.
     pub payout: PayoutId,
     /// The store's time.
@@ -63,15 +63,15 @@ pub fn decide(
     command: CreatePayout,
     provider: ProviderBinding,
     lease: LeasePolicy,
-    minted: Minted,
+    minted: PayoutIds,
     expired: Option<&Claim>,
 ) -> Option<Opening> {
-    let Minted { payout: id, now, .. } = minted;
+    let PayoutIds { payout: id, now, .. } = minted;
     let lease = lease.grant(minted.holder, now);
     let CreatePayout { request, wanted } = command;
-    let Turn { ledger, onward } = flow::begin(Flow::Payout)?;
-    let Onward::Call(_, saga) = onward else { return None };
-    let claim = request.claim(id.into(), Resource::Payout, State::InFlight(lease), now, expired);
+    let Transition { ledger, onward } = flow::begin(Flow::Payout)?;
+    let AfterStep::Call(_, saga) = onward else { return None };
+    let claim = request.claim(id.into(), Resource::Payout, ClaimState::InFlight(lease), now, expired);
     let outbox = Outbox {
         id: id.into(),
         payment: Payment::Payout(id),
@@ -87,26 +87,26 @@ pub fn decide(
         parked: None,
         revision: 1,
     };
-    let audit = Record {
+    let audit = AuditRecord {
         id: record_id(now, claim.revision, minted.chance),
         tenant: request.tenant,
         subject: id.into(),
         at: now,
         fence: claim.fence,
-        kind: Kind::Claimed,
+        kind: AuditKind::Claimed,
         detail: format!("request=req_{} reused={}", request.id, expired.is_some()),
     };
     let payout = Payout {
         id,
         tenant: request.tenant,
-        order: Arc::new(Order {
+        order: Arc::new(PayoutOrder {
             amount: wanted.amount,
             account: minted.account,
             destination: wanted.destination,
             description: wanted.description,
             metadata: wanted.metadata,
         }),
-        status: Status::Processing,
+        status: PayoutStatus::Processing,
         provider,
         provider_reference: None,
         failure: None,

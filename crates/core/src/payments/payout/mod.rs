@@ -3,7 +3,7 @@
 
 pub mod create;
 
-use super::charge::Failure;
+use super::charge::PaymentFailure;
 use crate::outbox::ProviderBinding;
 use crate::types::id::{AccountId, PayoutId, TenantId};
 use crate::types::mask::Masked;
@@ -20,15 +20,15 @@ pub struct Payout {
     /// Whose it is.
     pub tenant: TenantId,
     /// What was asked for. It never changes, so copies of the payout share it.
-    pub order: Arc<Order>,
+    pub order: Arc<PayoutOrder>,
     /// Where it stands.
-    pub status: Status,
+    pub status: PayoutStatus,
     /// The provider and endpoint it is bound to for life.
     pub provider: ProviderBinding,
     /// The provider's reference, once it gave one.
     pub provider_reference: Option<String>,
     /// Why it failed, if it did.
-    pub failure: Option<Failure>,
+    pub failure: Option<PaymentFailure>,
     /// Minted with the claim.
     pub created_at: Time,
     /// Grows with every write of the row.
@@ -37,7 +37,7 @@ pub struct Payout {
 
 /// What a client asked for; fixed at creation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct PayoutOrder {
     /// How much.
     pub amount: Money,
     /// The account it is paid from.
@@ -52,7 +52,7 @@ pub struct Order {
 
 /// Where a payout stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Status {
+pub enum PayoutStatus {
     /// Under way, or its outcome is not known yet.
     Processing,
     /// Taken by the provider, and posted.
@@ -63,29 +63,30 @@ pub enum Status {
     Parked,
 }
 
-const STATUSES: [Status; 4] = [Status::Processing, Status::Paid, Status::Failed, Status::Parked];
+const STATUSES: [PayoutStatus; 4] =
+    [PayoutStatus::Processing, PayoutStatus::Paid, PayoutStatus::Failed, PayoutStatus::Parked];
 
-impl Status {
+impl PayoutStatus {
     /// The word clients see.
     pub const fn name(self) -> &'static str {
         match self {
-            Status::Processing => "processing",
-            Status::Paid => "paid",
-            Status::Failed => "failed",
-            Status::Parked => "parked",
+            PayoutStatus::Processing => "processing",
+            PayoutStatus::Paid => "paid",
+            PayoutStatus::Failed => "failed",
+            PayoutStatus::Parked => "parked",
         }
     }
 
     /// The status of that name.
-    pub fn parse(name: &str) -> Option<Status> {
+    pub fn parse(name: &str) -> Option<PayoutStatus> {
         STATUSES.into_iter().find(|status| status.name() == name)
     }
 
     /// Whether it has ended.
     pub const fn is_final(self) -> bool {
         match self {
-            Status::Paid | Status::Failed => true,
-            Status::Processing | Status::Parked => false,
+            PayoutStatus::Paid | PayoutStatus::Failed => true,
+            PayoutStatus::Processing | PayoutStatus::Parked => false,
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Every account: its own history against the journal, and its snapshots against its history.
 
-use super::super::report::Report;
+use super::super::report::VerifyReport;
 use super::{Facts, Walk, balances, names};
 use counterfoil_core::ledger::account::Account;
 use counterfoil_core::ledger::snapshot::Snapshot;
 use counterfoil_core::ledger::totals::Totals;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::limits::{SCAN_MAX, SNAPSHOT_EVERY};
-use counterfoil_store::{Position, ReadError, Receipt, Row, Scan, Store, Upto};
+use counterfoil_store::{CommitReceipt, Position, ReadError, Row, Scan, Store, Upto};
 use std::collections::{BTreeMap, HashMap};
 
 impl Walk {
@@ -15,7 +15,7 @@ impl Walk {
         &mut self,
         store: &S,
         head: Position,
-        report: &mut Report,
+        report: &mut VerifyReport,
     ) -> Result<(), ReadError> {
         let mut sums: BTreeMap<Asset, (i128, i128)> = BTreeMap::new();
         let mut after = None;
@@ -68,7 +68,7 @@ impl Walk {
         store: &S,
         account: &Account,
         head: Position,
-        report: &mut Report,
+        report: &mut VerifyReport,
     ) -> Result<Totals, ReadError> {
         let (mut position, mut totals) = (Position::START, Totals::default());
         for snapshot in self.snapshots(store, account, head).await? {
@@ -76,7 +76,7 @@ impl Walk {
                 store.fold(account.tenant, account.id, position, Upto::Position(snapshot.position)).await?;
             totals = totals.and(step.totals);
             position = snapshot.position;
-            let receipt = Receipt { position, at: snapshot.at };
+            let receipt = CommitReceipt { position, at: snapshot.at };
             let same = totals == snapshot.totals && step.last == Some(receipt);
             report.note(
                 "snapshots_match_entries",

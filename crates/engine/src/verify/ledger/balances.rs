@@ -3,12 +3,12 @@
 //! A balance is what it is now, the entries were added up to a commit that lies behind: where they differ, the entries
 //! that came since are added commit by commit, and one of those moments must be the one the balance was read at.
 
-use super::super::report::Report;
+use super::super::report::VerifyReport;
 use super::super::rows::Rows;
 use super::Walk;
 use counterfoil_core::ledger::account::Account;
 use counterfoil_core::ledger::balance::Balance;
-use counterfoil_core::ledger::totals::{Totals, View};
+use counterfoil_core::ledger::totals::{BalanceAmounts, Totals};
 use counterfoil_core::types::id::AccountId;
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_store::{EntryPage, Position, ReadError, Row, RowKey, Scan, Store};
@@ -21,7 +21,7 @@ impl Walk {
         accounts: &[Account],
         histories: &HashMap<AccountId, Totals>,
         head: Position,
-        report: &mut Report,
+        report: &mut VerifyReport,
     ) -> Result<(), ReadError> {
         let mut batch: Vec<&Account> = Vec::new();
         let mut keys = 0_usize;
@@ -43,7 +43,7 @@ impl Walk {
         accounts: &[&Account],
         histories: &HashMap<AccountId, Totals>,
         head: Position,
-        report: &mut Report,
+        report: &mut VerifyReport,
     ) -> Result<(), ReadError> {
         let rows = Rows::read(store, accounts.iter().flat_map(|account| keys(account)).collect()).await?;
         for account in accounts {
@@ -85,7 +85,7 @@ impl Walk {
             return Ok(Some(format!("{} has shards that do not add up to its bounds", name())));
         }
         let (posted, outgoing) = (sum(|shard| shard.posted), sum(|shard| shard.outgoing));
-        let view = View {
+        let view = BalanceAmounts {
             posted,
             outgoing,
             incoming: sum(|shard| shard.incoming),
@@ -103,7 +103,7 @@ async fn shown_since<S: Store>(
     account: &Account,
     history: Totals,
     head: Position,
-    view: View,
+    view: BalanceAmounts,
 ) -> Result<bool, ReadError> {
     let (mut totals, mut position) = (history, head);
     loop {
@@ -152,7 +152,7 @@ fn keys(account: &Account) -> Vec<RowKey> {
 pub(super) async fn check_strangers<S: Store>(
     walk: &Walk,
     store: &S,
-    report: &mut Report,
+    report: &mut VerifyReport,
 ) -> Result<(), ReadError> {
     let mut after = None;
     loop {

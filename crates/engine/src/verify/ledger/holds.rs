@@ -1,14 +1,14 @@
 //! Holds against the journal: what reserved them, what ended them, and what is still reserved.
 
-use super::super::report::Report;
+use super::super::report::VerifyReport;
 use super::super::rows::Rows;
 use super::{Seen, Walk};
 use counterfoil_core::ledger::account::Side;
-use counterfoil_core::ledger::hold::{Hold, State};
-use counterfoil_core::ledger::transaction::{Kind, Layer, Leg, Transaction};
+use counterfoil_core::ledger::hold::{Hold, HoldState};
+use counterfoil_core::ledger::transaction::{Layer, Leg, Transaction, TransactionKind};
 use counterfoil_core::types::id::{AccountId, HoldId, TransactionId};
 use counterfoil_core::types::limits::SCAN_MAX;
-use counterfoil_core::types::reference::Kind as ReferenceKind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
 use std::collections::BTreeMap;
 
@@ -21,12 +21,17 @@ pub(super) struct Reserved {
 }
 
 /// The hold a transaction is about.
-fn about(kind: Kind) -> Option<HoldId> {
+fn about(kind: TransactionKind) -> Option<HoldId> {
     match kind {
-        Kind::Held(hold) | Kind::HoldPosted(hold) | Kind::HoldVoided(hold) | Kind::HoldLapsed(hold) => {
-            Some(hold)
-        }
-        Kind::Transfer | Kind::General | Kind::Conversion | Kind::Charge(_) | Kind::Reversal(_) => None,
+        TransactionKind::Held(hold)
+        | TransactionKind::HoldPosted(hold)
+        | TransactionKind::HoldVoided(hold)
+        | TransactionKind::HoldLapsed(hold) => Some(hold),
+        TransactionKind::Transfer
+        | TransactionKind::General
+        | TransactionKind::Conversion
+        | TransactionKind::Charge(_)
+        | TransactionKind::Reversal(_) => None,
     }
 }
 
@@ -35,7 +40,7 @@ pub(super) fn ask(transaction: &Transaction, keys: &mut Vec<RowKey>) {
 }
 
 impl Walk {
-    pub(super) fn see_hold(&mut self, transaction: &Transaction, rows: &Rows, report: &mut Report) {
+    pub(super) fn see_hold(&mut self, transaction: &Transaction, rows: &Rows, report: &mut VerifyReport) {
         let Some(id) = about(transaction.kind) else { return };
         let row = rows.hold(id);
         let right = row.is_some_and(|hold| hold.tenant == transaction.tenant && is_step(hold, transaction));
@@ -47,7 +52,7 @@ impl Walk {
             }),
         );
         match (transaction.kind, row) {
-            (Kind::Held(_), Some(hold)) => {
+            (TransactionKind::Held(_), Some(hold)) => {
                 self.open.insert(id, Reserved { from: hold.from, to: hold.to, amount: hold.amount });
             }
             _ => {
@@ -63,7 +68,7 @@ impl Walk {
     pub(super) async fn finish_holds<S: Store>(
         &self,
         store: &S,
-        report: &mut Report,
+        report: &mut VerifyReport,
     ) -> Result<(), ReadError> {
         // By account: what the journal has reserved, and what the open holds do.
         let mut reserved: BTreeMap<AccountId, [(i128, i128); 2]> = BTreeMap::new();
@@ -89,7 +94,7 @@ impl Walk {
     }
 
     /// Holds without the transactions they speak of.
-    async fn scan_holds<S: Store>(&self, store: &S, report: &mut Report) -> Result<(), ReadError> {
+    async fn scan_holds<S: Store>(&self, store: &S, report: &mut VerifyReport) -> Result<(), ReadError> {
         let mut after = None;
         loop {
             let page = store.scan(Scan::Holds { after, limit: SCAN_MAX }).await?;
@@ -106,7 +111,8 @@ impl Walk {
             let rows = Rows::read(store, keys.collect()).await?;
             for hold in &holds {
                 let kind = |id| rows.transaction(id).map(|transaction| transaction.kind);
-                let begun = kind(TransactionId::from_i64(hold.id.to_i64())) == Some(Kind::Held(hold.id));
+                let begun =
+                    kind(TransactionId::from_i64(hold.id.to_i64())) == Some(TransactionKind::Held(hold.id));
                 let ended = ended_by(hold.state).is_none_or(|by| kind(by) == end_kind(hold));
                 report.note(
                     "holds_match_journal",
@@ -118,19 +124,19 @@ impl Walk {
     }
 }
 
-fn ended_by(state: State) -> Option<TransactionId> {
+fn ended_by(state: HoldState) -> Option<TransactionId> {
     match state {
-        State::Pending => None,
-        State::Posted { by, .. } | State::Voided { by } | State::Lapsed { by } => Some(by),
+        HoldState::Pending => None,
+        HoldState::Posted { by, .. } | HoldState::Voided { by } | HoldState::Lapsed { by } => Some(by),
     }
 }
 
-fn end_kind(hold: &Hold) -> Option<Kind> {
+fn end_kind(hold: &Hold) -> Option<TransactionKind> {
     match hold.state {
-        State::Pending => None,
-        State::Posted { .. } => Some(Kind::HoldPosted(hold.id)),
-        State::Voided { .. } => Some(Kind::HoldVoided(hold.id)),
-        State::Lapsed { .. } => Some(Kind::HoldLapsed(hold.id)),
+        HoldState::Pending => None,
+        HoldState::Posted { .. } => Some(TransactionKind::HoldPosted(hold.id)),
+        HoldState::Voided { .. } => Some(TransactionKind::HoldVoided(hold.id)),
+        HoldState::Lapsed { .. } => Some(TransactionKind::HoldLapsed(hold.id)),
     }
 }
 
@@ -141,12 +147,12 @@ fn is_step(hold: &Hold, transaction: &Transaction) -> bool {
         [leg(hold.from, Side::Debit), leg(hold.to, Side::Credit)]
     };
     let legs = transaction.legs.as_slice();
-    if transaction.kind == Kind::Held(hold.id) {
+    if transaction.kind == TransactionKind::Held(hold.id) {
         return transaction.id.to_i64() == hold.id.to_i64() && legs == pair(Layer::Pending, hold.amount);
     }
     let named = ended_by(hold.state) == Some(transaction.id) && end_kind(hold) == Some(transaction.kind);
     let mut expected = pair(Layer::Released, hold.amount).to_vec();
-    if let State::Posted { amount, .. } = hold.state {
+    if let HoldState::Posted { amount, .. } = hold.state {
         expected.extend(pair(Layer::Posted, amount));
     }
     named && legs == expected

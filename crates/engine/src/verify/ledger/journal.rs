@@ -1,17 +1,17 @@
 //! The journal itself: transactions that balance, accounts they fit, sums and bounds after every commit.
 
-use super::super::report::Report;
+use super::super::report::VerifyReport;
 use super::Walk;
 use counterfoil_core::ledger::account::{Guard, Side};
-use counterfoil_core::ledger::totals::View;
+use counterfoil_core::ledger::totals::BalanceAmounts;
 use counterfoil_core::ledger::transaction::{Layer, Leg, Legs, Transaction};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::AccountId;
 
 impl Walk {
     /// Takes in the transactions of one commit: bounds are kept by all of them together.
-    pub(super) fn see_commit(&mut self, transactions: &[Transaction], report: &mut Report) {
-        let mut before: Vec<(AccountId, View, Guard)> = Vec::new();
+    pub(super) fn see_commit(&mut self, transactions: &[Transaction], report: &mut VerifyReport) {
+        let mut before: Vec<(AccountId, BalanceAmounts, Guard)> = Vec::new();
         let mut assets: Vec<Asset> = Vec::new();
         for transaction in transactions {
             let bad = Legs::balanced(transaction.legs.as_slice().to_vec()).err();
@@ -61,7 +61,7 @@ impl Walk {
     }
 
     /// Keeps what a guarded account shows before the commit.
-    fn remember(&self, account: AccountId, before: &mut Vec<(AccountId, View, Guard)>) {
+    fn remember(&self, account: AccountId, before: &mut Vec<(AccountId, BalanceAmounts, Guard)>) {
         let Some(seen) = self.accounts.get(&account) else { return };
         if let Some(facts) = seen.facts
             && facts.guard.is_set()
@@ -88,7 +88,7 @@ impl Walk {
     }
 
     /// How an account stands beyond its bounds, unless it came closer to them.
-    fn beyond(&self, account: AccountId, before: View, guard: Guard) -> Option<String> {
+    fn beyond(&self, account: AccountId, before: BalanceAmounts, guard: Guard) -> Option<String> {
         let seen = self.accounts.get(&account)?;
         let after = seen.totals.seen_from(seen.facts?.normal);
         if let Some(floor) = guard.floor
@@ -101,7 +101,7 @@ impl Walk {
                 after.available
             ));
         }
-        let expected = |view: View| view.posted.saturating_add(view.incoming);
+        let expected = |view: BalanceAmounts| view.posted.saturating_add(view.incoming);
         if let Some(cap) = guard.cap
             && expected(after) > i128::from(cap)
             && expected(after) > expected(before)

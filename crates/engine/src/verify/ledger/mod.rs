@@ -11,14 +11,14 @@ mod names;
 mod postings;
 mod reversals;
 
-use super::report::Report;
+use super::report::VerifyReport;
 use super::rows::Rows;
 use counterfoil_core::ledger::account::{Guard, Side};
 use counterfoil_core::ledger::totals::Totals;
 use counterfoil_core::ledger::transaction::Transaction;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{AccountId, HoldId, TenantId};
-use counterfoil_core::types::reference::{Kind as ReferenceKind, References};
+use counterfoil_core::types::reference::{ReferenceKind, References};
 use counterfoil_store::{Committed, Position, ReadError, RowKey, Store};
 use holds::Reserved;
 use postings::Chart;
@@ -72,7 +72,7 @@ impl Walk {
         &mut self,
         store: &S,
         page: &[Committed],
-        report: &mut Report,
+        report: &mut VerifyReport,
     ) -> Result<(), ReadError> {
         let commits = transactions(store, page).await?;
         let mut keys: Vec<RowKey> = Vec::new();
@@ -142,7 +142,7 @@ impl Walk {
         &mut self,
         store: &S,
         head: Position,
-        report: &mut Report,
+        report: &mut VerifyReport,
     ) -> Result<(), ReadError> {
         self.finish_postings(report);
         self.finish_holds(store, report).await?;

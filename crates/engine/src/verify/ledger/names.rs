@@ -1,14 +1,14 @@
 //! Codes and the accounts that bear them.
 
-use super::super::report::Report;
+use super::super::report::VerifyReport;
 use super::super::rows::Rows;
-use counterfoil_core::ledger::account::{Account, Code};
+use counterfoil_core::ledger::account::{Account, AccountCode};
 use counterfoil_core::types::id::TenantId;
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_store::{ReadError, RowKey, Store};
 
 /// A code that was taken names an account that bears it.
-pub(super) fn see(rows: &Rows, tenant: TenantId, code: &Code, report: &mut Report) {
+pub(super) fn see(rows: &Rows, tenant: TenantId, code: &AccountCode, report: &mut VerifyReport) {
     let account = rows.named(tenant, code).and_then(|name| rows.account(name.account));
     let right = account.is_some_and(|account| account.tenant == tenant && account.code == *code);
     report.note("account_names", (!right).then(|| format!("`{code}` names no account of that code")));
@@ -18,7 +18,7 @@ pub(super) fn see(rows: &Rows, tenant: TenantId, code: &Code, report: &mut Repor
 pub(super) async fn check<S: Store>(
     store: &S,
     accounts: &[Account],
-    report: &mut Report,
+    report: &mut VerifyReport,
 ) -> Result<(), ReadError> {
     for accounts in accounts.chunks(SCAN_MAX) {
         let keys =

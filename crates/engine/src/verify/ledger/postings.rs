@@ -1,15 +1,15 @@
 //! Captured charges against their transactions.
 
-use super::super::report::Report;
+use super::super::report::VerifyReport;
 use super::super::rows::Rows;
 use super::Walk;
 use counterfoil_core::ledger::chart::{PREFIX, Role};
-use counterfoil_core::ledger::hold::{Hold, State};
-use counterfoil_core::ledger::transaction::{Kind, Layer, Legs, Transaction};
+use counterfoil_core::ledger::hold::{Hold, HoldState};
+use counterfoil_core::ledger::transaction::{Layer, Legs, Transaction, TransactionKind};
 use counterfoil_core::payments::charge::{Charge, Wallet};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, OperationId, PayoutId, TenantId};
-use counterfoil_core::types::reference::Kind as ReferenceKind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_store::RowKey;
 use std::collections::HashMap;
 
@@ -43,7 +43,7 @@ impl Captured {
         self.wallet.is_some_and(|Wallet { account, amount }| {
             (hold.tenant, hold.from, hold.to) == (self.tenant, account, self.destination)
                 && (hold.amount, hold.asset) == (amount, self.asset)
-                && matches!(hold.state, State::Posted { amount: posted, .. } if posted == amount)
+                && matches!(hold.state, HoldState::Posted { amount: posted, .. } if posted == amount)
         })
     }
 }
@@ -68,13 +68,13 @@ pub(super) struct Chart {
 impl Walk {
     pub(super) fn ask_posting(&self, transaction: &Transaction, keys: &mut Vec<RowKey>) {
         let tenant = transaction.tenant;
-        if let Kind::HoldPosted(hold) = transaction.kind {
+        if let TransactionKind::HoldPosted(hold) = transaction.kind {
             keys.extend([
                 RowKey::Operation(tenant, refund_of(hold)),
                 RowKey::Payout(tenant, payout_of(hold)),
             ]);
         }
-        let Kind::Charge(charge) = transaction.kind else { return };
+        let TransactionKind::Charge(charge) = transaction.kind else { return };
         if !self.captured.contains_key(&charge) {
             keys.push(RowKey::Charge(tenant, charge));
         }
@@ -96,8 +96,8 @@ impl Walk {
         }
     }
 
-    pub(super) fn see_posting(&mut self, transaction: &Transaction, rows: &Rows, report: &mut Report) {
-        let Kind::Charge(id) = transaction.kind else { return };
+    pub(super) fn see_posting(&mut self, transaction: &Transaction, rows: &Rows, report: &mut VerifyReport) {
+        let TransactionKind::Charge(id) = transaction.kind else { return };
         let same_number = transaction.id.to_i64() == id.to_i64();
         let captured = if same_number { self.captured_by(id, rows) } else { None };
         if same_number {
@@ -118,16 +118,16 @@ impl Walk {
 
     /// A wallet's part and the card's are posted together, and no other money that a payment reserved is posted but
     /// refunds and payouts, which have rows of their own.
-    pub(super) fn see_wallets(&self, commit: &[Transaction], rows: &Rows, report: &mut Report) {
+    pub(super) fn see_wallets(&self, commit: &[Transaction], rows: &Rows, report: &mut VerifyReport) {
         let charges = || {
             commit.iter().filter_map(|transaction| match transaction.kind {
-                Kind::Charge(id) => Some((transaction, self.captured_by(id, rows)?)),
+                TransactionKind::Charge(id) => Some((transaction, self.captured_by(id, rows)?)),
                 _ => None,
             })
         };
         let parts = || {
             commit.iter().filter_map(|transaction| match transaction.kind {
-                Kind::HoldPosted(id) => Some((transaction, rows.hold(id)?)),
+                TransactionKind::HoldPosted(id) => Some((transaction, rows.hold(id)?)),
                 _ => None,
             })
         };
@@ -160,7 +160,7 @@ impl Walk {
             })
     }
 
-    pub(super) fn finish_postings(&self, report: &mut Report) {
+    pub(super) fn finish_postings(&self, report: &mut VerifyReport) {
         let mut left: Vec<&ChargeId> = self.captured.keys().collect();
         left.sort_unstable();
         for charge in left {

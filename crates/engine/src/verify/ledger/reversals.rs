@@ -1,24 +1,24 @@
 //! Reversals: each mirrors one transaction, and each transaction has one at most.
 
-use super::super::report::Report;
+use super::super::report::VerifyReport;
 use super::super::rows::Rows;
 use super::Walk;
-use counterfoil_core::ledger::transaction::{Kind, Transaction};
+use counterfoil_core::ledger::transaction::{Transaction, TransactionKind};
 use counterfoil_core::payments::ledger::decide::is_reversible;
 use counterfoil_core::types::id::TransactionId;
-use counterfoil_core::types::reference::Kind as ReferenceKind;
+use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_store::RowKey;
 
 pub(super) fn ask(transaction: &Transaction, keys: &mut Vec<RowKey>) {
     let tenant = transaction.tenant;
-    if let Kind::Reversal(original) = transaction.kind {
+    if let TransactionKind::Reversal(original) = transaction.kind {
         keys.extend([RowKey::Transaction(tenant, original), RowKey::Reversal(tenant, original)]);
     }
 }
 
 impl Walk {
-    pub(super) fn see_reversal(&self, transaction: &Transaction, rows: &Rows, report: &mut Report) {
-        let Kind::Reversal(id) = transaction.kind else { return };
+    pub(super) fn see_reversal(&self, transaction: &Transaction, rows: &Rows, report: &mut VerifyReport) {
+        let TransactionKind::Reversal(id) = transaction.kind else { return };
         let linked = rows.reversal(id).is_some_and(|reversal| reversal.by == transaction.id);
         let mirrored = rows.transaction(id).is_some_and(|original| {
             is_reversible(original.kind)
@@ -33,9 +33,9 @@ impl Walk {
     }
 
     /// The row that says a transaction was undone points to what undid it.
-    pub(super) fn see_reversal_row(&self, rows: &Rows, original: TransactionId, report: &mut Report) {
+    pub(super) fn see_reversal_row(&self, rows: &Rows, original: TransactionId, report: &mut VerifyReport) {
         let by = rows.reversal(original).and_then(|reversal| rows.transaction(reversal.by));
-        let right = by.is_some_and(|by| by.kind == Kind::Reversal(original));
+        let right = by.is_some_and(|by| by.kind == TransactionKind::Reversal(original));
         let broken = (!right).then(|| {
             let original = self.name(ReferenceKind::Transaction, original.to_i64());
             format!("{original} is said to be undone and is not")

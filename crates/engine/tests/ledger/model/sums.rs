@@ -2,7 +2,7 @@
 
 use crate::support::ledger::view;
 use counterfoil_core::ledger::account::Side::{self, Credit, Debit};
-use counterfoil_core::ledger::totals::View;
+use counterfoil_core::ledger::totals::BalanceAmounts;
 use counterfoil_core::types::time::Time;
 
 pub(super) struct Account {
@@ -27,7 +27,7 @@ impl Account {
         Account { code, asset, normal, floor, cap, debits: 0, credits: 0, debits_held: 0, credits_held: 0 }
     }
 
-    pub(super) fn view(&self) -> View {
+    pub(super) fn view(&self) -> BalanceAmounts {
         let (up, down, incoming, outgoing) = match self.normal {
             Credit => (self.credits, self.debits, self.credits_held, self.debits_held),
             Debit => (self.debits, self.credits, self.debits_held, self.credits_held),
@@ -72,7 +72,8 @@ impl Model {
                 order.push(*account);
             }
         }
-        let before: Vec<View> = order.iter().map(|account| self.accounts[*account].view()).collect();
+        let before: Vec<BalanceAmounts> =
+            order.iter().map(|account| self.accounts[*account].view()).collect();
         self.shift(moves, 1);
         for (account, before) in order.iter().zip(before) {
             let (account, after) = (&self.accounts[*account], self.accounts[*account].view());

@@ -6,13 +6,13 @@ use super::super::fixtures::ledger::{
     transaction_id, transfer,
 };
 use super::{metadata_full, metadata_odd};
-use counterfoil_core::ledger::account::{Account, Guard, Name, Side};
-use counterfoil_core::ledger::asset::Definition;
+use counterfoil_core::ledger::account::{Account, AccountName, Guard, Side};
+use counterfoil_core::ledger::asset::AssetDefinition;
 use counterfoil_core::ledger::balance::Balance;
-use counterfoil_core::ledger::hold::{Hold, State};
+use counterfoil_core::ledger::hold::{Hold, HoldState};
 use counterfoil_core::ledger::snapshot::{Cursor, Snapshot};
 use counterfoil_core::ledger::totals::Totals;
-use counterfoil_core::ledger::transaction::{Kind, Layer, Leg, Legs, Reversal, Transaction};
+use counterfoil_core::ledger::transaction::{Layer, Leg, Legs, Reversal, Transaction, TransactionKind};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{ChargeId, TenantId, TransactionId};
 use counterfoil_core::types::limits::{
@@ -52,23 +52,23 @@ pub fn accounts() -> Vec<Account> {
 }
 
 /// Codes that differ in one respect each: the tenant, the case, a character.
-pub fn names() -> Vec<Name> {
+pub fn names() -> Vec<AccountName> {
     let long = "0".repeat(ACCOUNT_CODE_BYTES_MAX);
-    let mut names: Vec<Name> = (1..)
+    let mut names: Vec<AccountName> = (1..)
         .zip(["a", "A", "a:b", "a/b", "a_b", "a-b", "a.b", "chart:payable:USD", &long])
-        .map(|(number, text)| Name { code: code(text), ..name(number) })
+        .map(|(number, text)| AccountName { code: code(text), ..name(number) })
         .collect();
-    names.push(Name { tenant: FAR, code: code("a"), account: account_id(i64::MAX) });
+    names.push(AccountName { tenant: FAR, code: code("a"), account: account_id(i64::MAX) });
     names
 }
 
 /// Assets of every exponent, and one of another tenant under the same code.
-pub fn definitions() -> Vec<Definition> {
-    let mut definitions: Vec<Definition> = (0..=ASSET_EXPONENT_MAX)
-        .map(|exponent| Definition { exponent, ..definition(&format!("POINTS_{exponent}")) })
+pub fn definitions() -> Vec<AssetDefinition> {
+    let mut definitions: Vec<AssetDefinition> = (0..=ASSET_EXPONENT_MAX)
+        .map(|exponent| AssetDefinition { exponent, ..definition(&format!("POINTS_{exponent}")) })
         .collect();
-    definitions.push(Definition { asset: longest_asset(), created_at: at(9), ..definition("P") });
-    definitions.push(Definition { tenant: FAR, ..definition("POINTS_0") });
+    definitions.push(AssetDefinition { asset: longest_asset(), created_at: at(9), ..definition("P") });
+    definitions.push(AssetDefinition { tenant: FAR, ..definition("POINTS_0") });
     definitions.push(definition("X"));
     definitions
 }
@@ -88,22 +88,27 @@ pub fn balances() -> Vec<Balance> {
 pub fn transactions() -> Vec<Transaction> {
     let (hold, far) = (hold_id(i64::MAX), i64::MAX);
     let kinds = [
-        Kind::Transfer,
-        Kind::General,
-        Kind::Conversion,
-        Kind::Charge(ChargeId::from_i64(far)),
-        Kind::Reversal(TransactionId::from_i64(far)),
-        Kind::Held(hold),
-        Kind::HoldPosted(hold),
-        Kind::HoldVoided(hold),
-        Kind::HoldLapsed(hold),
+        TransactionKind::Transfer,
+        TransactionKind::General,
+        TransactionKind::Conversion,
+        TransactionKind::Charge(ChargeId::from_i64(far)),
+        TransactionKind::Reversal(TransactionId::from_i64(far)),
+        TransactionKind::Held(hold),
+        TransactionKind::HoldPosted(hold),
+        TransactionKind::HoldVoided(hold),
+        TransactionKind::HoldLapsed(hold),
     ];
     let mut all: Vec<Transaction> = (1..)
         .zip(kinds)
         .map(|(number, kind)| Transaction { kind, ..transfer(number, 1, 2, number) })
         .collect();
     for (number, legs) in (20..).zip([most_legs(), every_layer(), several_assets(), far_accounts()]) {
-        all.push(Transaction { legs, kind: Kind::General, at: at(1), ..transfer(number, 1, 2, 1) });
+        all.push(Transaction {
+            legs,
+            kind: TransactionKind::General,
+            at: at(1),
+            ..transfer(number, 1, 2, 1)
+        });
     }
     all.push(Transaction { metadata: metadata_full(), tenant: FAR, ..transfer(far, 1, 2, AMOUNT_MAX) });
     all.push(Transaction { metadata: metadata_odd(), ..transfer(40, 2, 1, 1) });
@@ -164,11 +169,11 @@ pub fn reversals() -> Vec<Reversal> {
 pub fn holds() -> Vec<Hold> {
     let by = transaction_id(i64::MAX);
     let states = [
-        State::Pending,
-        State::Posted { amount: 1, by },
-        State::Posted { amount: AMOUNT_MAX, by },
-        State::Voided { by },
-        State::Lapsed { by },
+        HoldState::Pending,
+        HoldState::Posted { amount: 1, by },
+        HoldState::Posted { amount: AMOUNT_MAX, by },
+        HoldState::Voided { by },
+        HoldState::Lapsed { by },
     ];
     let mut holds: Vec<Hold> =
         (1..).zip(states).map(|(number, state)| Hold { state, amount: AMOUNT_MAX, ..hold(number) }).collect();

@@ -8,8 +8,8 @@ use counterfoil_core::idempotency::claim::{ClaimId, LeasePolicy};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::idempotency::window;
-use counterfoil_core::ledger::account::{Code, Guard, Side};
-use counterfoil_core::payments::ledger::{Act, Metadata, Named, Open, Transfer};
+use counterfoil_core::ledger::account::{AccountCode, Guard, Side};
+use counterfoil_core::payments::ledger::{AccountSelector, LedgerCommand, Metadata, Open, TransferOrder};
 use counterfoil_core::saga::backoff::Backoff;
 use counterfoil_core::tenancy::Scopes;
 use counterfoil_core::types::asset::Asset;
@@ -17,7 +17,7 @@ use counterfoil_core::types::digest::{Digest, MacKey};
 use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_core::types::reference::References;
 use counterfoil_core::types::time::Span;
-use counterfoil_engine::policy::Policy;
+use counterfoil_engine::policy::EnginePolicy;
 use counterfoil_engine::service::{NewTenant, Service, Submitted};
 use counterfoil_engine::signal::Deaf;
 use counterfoil_engine::world::TokioWorld;
@@ -119,10 +119,10 @@ impl Bank {
         }
     }
 
-    pub(super) fn transfer(&self, (debited, credited): (AccountId, AccountId), amount: i64) -> Transfer {
-        Transfer {
-            from: Named::Id(debited),
-            to: Named::Id(credited),
+    pub(super) fn transfer(&self, (debited, credited): (AccountId, AccountId), amount: i64) -> TransferOrder {
+        TransferOrder {
+            from: AccountSelector::Id(debited),
+            to: AccountSelector::Id(credited),
             amount,
             asset: self.asset,
             hold: None,
@@ -134,7 +134,7 @@ impl Bank {
         let wanted = wanted();
         let mut acts = Vec::with_capacity(wanted.len());
         for account in &wanted {
-            acts.push(Act::Open(Open {
+            acts.push(LedgerCommand::Open(Open {
                 code: code(&account.code)?,
                 asset: self.asset,
                 normal: Side::Credit,
@@ -145,7 +145,7 @@ impl Bank {
         }
         self.keep_all(acts).await?;
         for account in wanted {
-            let named = Named::Code(code(&account.code)?);
+            let named = AccountSelector::Code(code(&account.code)?);
             let found = self.service.account(self.tenant, named).await;
             let found = found.map_err(Failure::while_("reading an account"))?;
             let found = found.ok_or_else(|| Failure::new(format!("{} was not opened", account.code)))?;
@@ -159,13 +159,13 @@ impl Bank {
         let mut acts = Vec::new();
         for account in wanted() {
             let pair = (source, self.account(&account.code)?);
-            acts.extend((0..account.fundings).map(|_| Act::Transfer(self.transfer(pair, FUND))));
+            acts.extend((0..account.fundings).map(|_| LedgerCommand::Transfer(self.transfer(pair, FUND))));
         }
         self.keep_all(acts).await
     }
 
     /// All of them, many at once; each must be done.
-    async fn keep_all(&self, acts: Vec<Act>) -> Result<()> {
+    async fn keep_all(&self, acts: Vec<LedgerCommand>) -> Result<()> {
         let mut running = JoinSet::new();
         for act in acts {
             if running.len() >= OPENERS {
@@ -189,22 +189,22 @@ fn kept(done: Option<std::result::Result<Submitted, tokio::task::JoinError>>) ->
     }
 }
 
-fn code(text: &str) -> Result<Code> {
-    Code::parse(text).map_err(|_| Failure::new(format!("{text} is no account's code")))
+fn code(text: &str) -> Result<AccountCode> {
+    AccountCode::parse(text).map_err(|_| Failure::new(format!("{text} is no account's code")))
 }
 
 /// The server's defaults.
-fn policy() -> Policy {
+fn policy() -> EnginePolicy {
     const DAY: Span = Span::from_ms(86_400_000);
-    Policy {
+    EnginePolicy {
         lease: LeasePolicy { lease: Span::from_ms(30_000), ceiling: Span::from_ms(180_000) },
         heartbeat: Span::from_ms(10_000),
         wait: Span::from_ms(5_000),
-        windows: window::Policy { replay: DAY, tombstone: DAY, reuse: window::Reuse::AfterTombstone },
+        windows: window::WindowPolicy { replay: DAY, tombstone: DAY, reuse: window::Reuse::AfterTombstone },
         attempts_max: 8,
         backoff: Backoff { base: Span::from_ms(500), cap: Span::from_ms(30_000) },
         poll: Span::from_ms(500),
         batch: 64,
-        breaker: breaker::Policy { failures: 5, open: Span::from_ms(1_000) },
+        breaker: breaker::BreakerPolicy { failures: 5, open: Span::from_ms(1_000) },
     }
 }

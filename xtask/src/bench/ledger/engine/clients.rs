@@ -6,7 +6,7 @@ use crate::bench::sample::number;
 use crate::dice::Dice;
 use crate::failure::{Failure, Result};
 use crate::process::cpu_of_self;
-use counterfoil_core::payments::ledger::{Act, Item};
+use counterfoil_core::payments::ledger::{Item, LedgerCommand};
 use counterfoil_core::types::id::AccountId;
 use counterfoil_engine::service::Submitted;
 use counterfoil_load::child::WARMUP;
@@ -113,7 +113,7 @@ impl Client {
     async fn once(&mut self) -> u64 {
         let request = self.bank.request();
         let submitted = if self.batch == 1 {
-            let act = Act::Transfer(self.transfer());
+            let act = LedgerCommand::Transfer(self.transfer());
             self.bank.service.keep(request, act).await
         } else {
             let items = (0..self.batch).map(|_| Item::Transfer(self.transfer())).collect();
@@ -129,7 +129,7 @@ impl Client {
         }
     }
 
-    fn transfer(&mut self) -> counterfoil_core::payments::ledger::Transfer {
+    fn transfer(&mut self) -> counterfoil_core::payments::ledger::TransferOrder {
         let roll = self.dice.roll();
         let place = usize::try_from(roll % self.pairs.len() as u64).unwrap_or_default();
         let more = i64::try_from((roll >> 32) % AMOUNTS.unsigned_abs()).unwrap_or_default();

@@ -1,9 +1,9 @@
 //! A provider that is never called: the ledger need none.
 
 use counterfoil_core::outbox::ProviderBinding;
-use counterfoil_core::payments::provider::{Found, Outcome, Rules};
+use counterfoil_core::payments::provider::{LookupResult, ProviderOutcome, Rules};
 use counterfoil_core::types::time::Span;
-use counterfoil_gateway::{Call, Gateway, Lookup};
+use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup};
 
 pub(super) struct Nobody;
 
@@ -25,11 +25,11 @@ impl Gateway for Nobody {
         }
     }
 
-    async fn call(&self, _: Call) -> Outcome {
-        Outcome::NotSent
+    async fn call(&self, _: ProviderCall) -> ProviderOutcome {
+        ProviderOutcome::NotSent
     }
 
-    async fn lookup(&self, _: Lookup) -> Found {
-        Found::Nothing
+    async fn lookup(&self, _: ProviderLookup) -> LookupResult {
+        LookupResult::Nothing
     }
 }

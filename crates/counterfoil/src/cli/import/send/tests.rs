@@ -2,7 +2,7 @@ use super::*;
 use crate::cli::import::command::Route;
 use crate::cli::import::read;
 use counterfoil_core::idempotency::derive::{Bucket, Stable, Width};
-use counterfoil_core::idempotency::fingerprint::{Fingerprint, Request};
+use counterfoil_core::idempotency::fingerprint::{Fingerprint, FingerprintInput};
 use counterfoil_core::types::id::TenantId;
 use counterfoil_core::types::json::Json;
 use counterfoil_core::types::time::Span;
@@ -45,7 +45,7 @@ fn only_an_answer_that_holds_the_key_closes_it() {
 fn golden_closing_that_the_server_accepts() {
     let body = Json::parse(CLOSING_BODY).unwrap();
     assert!(counterfoil_wire::account::read::read(&body).is_ok());
-    let request = Request {
+    let request = FingerprintInput {
         tenant: TenantId::from_i64(1),
         method: "POST",
         path: CLOSING_PATH,
