@@ -250,7 +250,7 @@ impl DatabaseState {
         let position: i64 = row.try_get(1)?;
         Ok(DatabaseState {
             secret: secret.try_into().map_err(|_| {
-                OpenError::Failed("the store's secret has another length than 32 bytes".to_owned())
+                OpenError::Failed("the secret of the store does not have 32 bytes".to_owned())
             })?,
             position: u64::try_from(position).unwrap_or(0),
             at: Time::from_ms(row.try_get(2)?),

@@ -74,7 +74,7 @@ impl Stored for Charge {
         let minor = reader.int()?;
         let asset = reader.asset()?;
         let order = ChargeOrder {
-            amount: Money::new(minor, asset).map_err(|_| reader.damage("the amount is none"))?,
+            amount: Money::new(minor, asset).map_err(|_| reader.damage("the amount is invalid"))?,
             payment_method: Masked::new(reader.raw()?),
             capture: reader.raw()?,
             destination: AccountId::from_i64(reader.int()?),

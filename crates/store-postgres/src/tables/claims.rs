@@ -124,7 +124,7 @@ fn take_state(reader: &mut RowReader<'_>) -> Result<ClaimState, Damage> {
             Some(Lease { holder: Holder::from_i64(holder), until, ceiling })
         }
         (None, None, None) => None,
-        _ => return Err(reader.damage("a lease is not whole")),
+        _ => return Err(reader.damage("the lease is incomplete")),
     };
     let not_before = reader.time_if()?;
     let (replay_until, tombstone_until, _sweep_at) =

@@ -50,7 +50,7 @@ impl Stored for Transaction {
         let entries: Vec<&str> = reader.raw()?;
         let legs: Option<Vec<Leg>> = entries.into_iter().map(leg).collect();
         let legs = legs.filter(|legs| legs.len() == count).and_then(|legs| Legs::balanced(legs).ok());
-        let legs = legs.ok_or_else(|| reader.damage("the entries are not whole or do not balance"))?;
+        let legs = legs.ok_or_else(|| reader.damage("the entries are incomplete or do not balance"))?;
         Ok(Transaction { id, tenant, kind, legs, metadata, at })
     }
 }

@@ -55,7 +55,7 @@ impl Stored for Operation {
             tenant,
             charge,
             kind,
-            amount: Money::new(minor, asset).map_err(|_| reader.damage("the amount is none"))?,
+            amount: Money::new(minor, asset).map_err(|_| reader.damage("the amount is invalid"))?,
             status: reader.word(OperationStatus::parse)?,
             provider_reference: reader.raw()?,
             failure: take_failure(reader)?,

@@ -59,7 +59,7 @@ impl Stored for Payout {
         let minor = reader.int()?;
         let asset = reader.asset()?;
         let order = PayoutOrder {
-            amount: Money::new(minor, asset).map_err(|_| reader.damage("the amount is none"))?,
+            amount: Money::new(minor, asset).map_err(|_| reader.damage("the amount is invalid"))?,
             account: AccountId::from_i64(reader.int()?),
             destination: reader.raw::<Option<String>>()?.map(Masked::new),
             description: reader.raw::<Option<String>>()?.map(Masked::new),

@@ -94,7 +94,7 @@ fn last_before(before: Option<i64>) -> Option<i64> {
     before.map_or(Some(i64::MAX), |before| before.checked_sub(1))
 }
 
-fn made(table: TableId, sql: &'static LazyLock<String>, parameters: Vec<i64>) -> Range {
+fn new_range(table: TableId, sql: &'static LazyLock<String>, parameters: Vec<i64>) -> Range {
     let boxed = |number: i64| -> Box<dyn ToSql + Send + Sync> { Box::new(number) };
     Range { table, sql: sql.as_str(), parameters: parameters.into_iter().map(boxed).collect() }
 }
@@ -104,10 +104,10 @@ pub(crate) fn scan(scan: &Scan) -> Option<Range> {
     let after = |table, sql, after: Option<(TenantId, i64)>, limit: usize| {
         // All ids are greater than these.
         let (tenant, id) = after.map_or((i64::MIN, i64::MIN), |(tenant, id)| (tenant.to_i64(), id));
-        Some(made(table, sql, vec![tenant, id, bound(limit)]))
+        Some(new_range(table, sql, vec![tenant, id, bound(limit)]))
     };
     let before = |table, sql, tenant: i64, before: Option<i64>, limit: usize| {
-        Some(made(table, sql, vec![tenant, last_before(before)?, bound(limit)]))
+        Some(new_range(table, sql, vec![tenant, last_before(before)?, bound(limit)]))
     };
     match scan {
         Scan::ChargesOf { tenant, before: mark, limit } => {
@@ -117,7 +117,7 @@ pub(crate) fn scan(scan: &Scan) -> Option<Range> {
             // The empty byte string sorts before every id.
             let after = after.map_or_else(Vec::new, |after: Ulid| after.to_bytes().to_vec());
             let mut range =
-                made(TableId::Audit, &TIMELINE, vec![tenant.to_i64(), subject.to_i64(), bound(*limit)]);
+                new_range(TableId::Audit, &TIMELINE, vec![tenant.to_i64(), subject.to_i64(), bound(*limit)]);
             range.parameters.insert(2, Box::new(after));
             Some(range)
         }
@@ -125,7 +125,7 @@ pub(crate) fn scan(scan: &Scan) -> Option<Range> {
             let (tenant, id) = mark.map_or((i64::MIN, Vec::new()), |(tenant, id, _)| {
                 (tenant.to_i64(), id.digest().as_bytes().to_vec())
             });
-            let mut range = made(TableId::Claim, &CLAIMS, vec![tenant, bound(*limit)]);
+            let mut range = new_range(TableId::Claim, &CLAIMS, vec![tenant, bound(*limit)]);
             range.parameters.insert(1, Box::new(id));
             Some(range)
         }
@@ -140,7 +140,7 @@ pub(crate) fn scan(scan: &Scan) -> Option<Range> {
                 Payment::Charge(charge) => (&DOUBT_ON_CHARGE, charge.to_i64()),
                 Payment::Payout(payout) => (&DOUBT_ON_PAYOUT, payout.to_i64()),
             };
-            Some(made(TableId::Outbox, sql, vec![id, bound(*limit)]))
+            Some(new_range(TableId::Outbox, sql, vec![id, bound(*limit)]))
         }
         Scan::ParkedOf { tenant, before: mark, limit } => {
             let mark = mark.map(SubjectId::to_i64);
@@ -149,7 +149,7 @@ pub(crate) fn scan(scan: &Scan) -> Option<Range> {
         Scan::OperationsOn { tenant, charge, after: mark, limit } => {
             let first = first_after(mark.map(OperationId::to_i64))?;
             let parameters = vec![tenant.to_i64(), charge.to_i64(), first, bound(*limit)];
-            Some(made(TableId::Operation, &OPERATIONS_ON, parameters))
+            Some(new_range(TableId::Operation, &OPERATIONS_ON, parameters))
         }
         Scan::RefundsOf { tenant, before: mark, limit } => {
             let mark = mark.map(OperationId::to_i64);
@@ -167,7 +167,7 @@ pub(crate) fn scan(scan: &Scan) -> Option<Range> {
         Scan::AccountsOf { tenant, before: mark, limit } => {
             before(TableId::Account, &ACCOUNTS_OF, tenant.to_i64(), mark.map(AccountId::to_i64), *limit)
         }
-        Scan::AssetsOf { tenant } => Some(made(TableId::Asset, &ASSETS_OF, vec![tenant.to_i64()])),
+        Scan::AssetsOf { tenant } => Some(new_range(TableId::Asset, &ASSETS_OF, vec![tenant.to_i64()])),
         Scan::TransactionsOf { tenant, before: mark, limit } => before(
             TableId::Transaction,
             &TRANSACTIONS_OF,
@@ -178,7 +178,7 @@ pub(crate) fn scan(scan: &Scan) -> Option<Range> {
         Scan::Snapshots { tenant, account, upto, limit } => {
             let (position, at) = super::journal::limits(*upto);
             let parameters = vec![tenant.to_i64(), account.to_i64(), position, at, bound(*limit)];
-            Some(made(TableId::Snapshot, &SNAPSHOTS, parameters))
+            Some(new_range(TableId::Snapshot, &SNAPSHOTS, parameters))
         }
         Scan::Accounts { after: mark, limit } => {
             after(TableId::Account, &ACCOUNTS, mark.map(|(tenant, id)| (tenant, id.to_i64())), *limit)
@@ -190,14 +190,14 @@ pub(crate) fn scan(scan: &Scan) -> Option<Range> {
             let mark =
                 after.map(|(tenant, account, shard)| (tenant.to_i64(), account.to_i64(), i64::from(shard)));
             let (tenant, account, shard) = mark.unwrap_or((i64::MIN, i64::MIN, -1));
-            Some(made(TableId::Balance, &BALANCES, vec![tenant, account, shard, bound(*limit)]))
+            Some(new_range(TableId::Balance, &BALANCES, vec![tenant, account, shard, bound(*limit)]))
         }
         Scan::Holds { after: mark, limit } => {
             after(TableId::Hold, &HOLDS, mark.map(|(tenant, id)| (tenant, id.to_i64())), *limit)
         }
-        Scan::Tenants => Some(made(TableId::Tenant, &TENANTS, Vec::new())),
-        Scan::ApiKeys => Some(made(TableId::ApiKey, &API_KEYS, Vec::new())),
-        Scan::Slots => Some(made(TableId::Slot, &SLOTS, Vec::new())),
+        Scan::Tenants => Some(new_range(TableId::Tenant, &TENANTS, Vec::new())),
+        Scan::ApiKeys => Some(new_range(TableId::ApiKey, &API_KEYS, Vec::new())),
+        Scan::Slots => Some(new_range(TableId::Slot, &SLOTS, Vec::new())),
     }
 }
 
@@ -205,8 +205,8 @@ pub(crate) fn scan(scan: &Scan) -> Option<Range> {
 pub(crate) fn due(due: Due, now: Time, limit: usize) -> Range {
     let parameters = vec![now.ms(), bound(limit)];
     match due {
-        Due::Outbox => made(TableId::Outbox, &DUE_OUTBOX, parameters),
-        Due::Claims => made(TableId::Claim, &DUE_CLAIMS, parameters),
-        Due::Holds => made(TableId::Hold, &DUE_HOLDS, parameters),
+        Due::Outbox => new_range(TableId::Outbox, &DUE_OUTBOX, parameters),
+        Due::Claims => new_range(TableId::Claim, &DUE_CLAIMS, parameters),
+        Due::Holds => new_range(TableId::Hold, &DUE_HOLDS, parameters),
     }
 }

@@ -66,7 +66,7 @@ impl<'r> RowReader<'r> {
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Damage> {
         let bytes: &[u8] = self.raw()?;
-        bytes.try_into().map_err(|_| self.damage("it has another length"))
+        bytes.try_into().map_err(|_| self.damage("the length is wrong"))
     }
 
     pub(crate) fn asset(&mut self) -> Result<Asset, Damage> {

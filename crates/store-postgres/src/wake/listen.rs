@@ -35,7 +35,7 @@ pub(super) async fn serve(shared: Arc<Shared>, waiters: Arc<Waiters>) {
     loop {
         let Lost(why) = listen(&shared, &waiters).await;
         waiters.disconnect();
-        tracing::debug!(%why, "the connection that listens was lost; whoever waits looks by itself");
+        tracing::debug!(%why, "the listening connection was lost; waiters poll");
         tokio::time::sleep(RECONNECT_EVERY).await;
     }
 }
@@ -61,7 +61,7 @@ async fn run(session: &mut Session, waiters: &Waiters) -> Result<std::convert::I
     loop {
         tokio::select! {
             payload = session.notification() => {
-                let payload = payload.ok_or_else(|| Lost("the server ended it".to_owned()))?;
+                let payload = payload.ok_or_else(|| Lost("the server ended the connection".to_owned()))?;
                 // Ignore payloads that are not keys.
                 if let Ok(key) = u64::from_str_radix(&payload, 16) {
                     waiters.wake(key.cast_signed());
