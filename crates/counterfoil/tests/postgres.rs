@@ -42,14 +42,16 @@ fn an_unreachable_database_is_refused_without_repeating_the_password() {
 }
 
 #[test]
-fn older_tables_are_left_to_migrate() {
+fn a_database_of_another_schema_text_is_refused() {
     let database = database::empty();
     let url = database.url();
     assert!(run(&["migrate", "--store", &url]).status.success());
-    database::execute(&url, "DELETE FROM counterfoil.schema_steps WHERE version > 1");
-    refused_to_serve(&url, &["has schema 1", "counterfoil migrate"]);
-    refused(&["tenant", "list", "--store", &url], &["counterfoil migrate"]);
-    refused(&["verify", "--store", &url], &["counterfoil migrate"]);
+    database::execute(&url, "UPDATE counterfoil.schema_steps SET digest = 'of another text'");
+    let words = ["schema step 1 of this database differs", "make a new database"];
+    refused_to_serve(&url, &words);
+    refused(&["tenant", "list", "--store", &url], &words);
+    refused(&["verify", "--store", &url], &words);
+    refused(&["migrate", "--store", &url], &words);
 }
 
 #[test]
@@ -69,22 +71,6 @@ fn migrate_is_for_databases_and_running_it_again_changes_nothing() {
     assert!(first.contains(r#""from":0"#) && !first.contains(r#""steps":[]"#), "{first}");
     assert!(second.contains(r#""steps":[]"#), "{second}");
     assert_eq!(client::number(&first, "to"), client::number(&second, "from"));
-}
-
-#[test]
-fn parts_for_older_servers_stay_until_migrate_is_told_to_remove_them() {
-    let database = database::empty();
-    let url = database.url();
-    assert!(run(&["migrate", "--store", &url]).status.success());
-    database::execute(&url, "DELETE FROM counterfoil.schema_steps WHERE version > 10");
-    let done = run(&["migrate", "--store", &url]);
-    let said = text(&done.stdout);
-    assert!(done.status.success() && said.contains("nothing was changed"), "{said}");
-    assert!(said.contains("tenants lead") && said.contains("counterfoil migrate --contract"), "{said}");
-    let told = text(&run(&["migrate", "--json", "--store", &url]).stdout);
-    assert!(told.contains(r#""left":["tenants lead","#), "{told}");
-    // The current tables can be served.
-    assert!(run(&["verify", "--store", &url]).status.success());
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub(super) fn client_runtime() -> Result<Runtime, Exit> {
 }
 
 /// The store works beside the requests, in its own threads or in a database, so a thread for every
-/// core would compete with it. See docs/decisions/0019-a-core-is-left-to-the-store.md.
+/// core would compete with it. See docs/decisions/0019-one-thread-fewer-than-cores.md.
 fn threads(asked: usize, cores: usize) -> usize {
     if asked == 0 { cores.saturating_sub(1).max(1) } else { asked }
 }

@@ -1,4 +1,5 @@
-//! Reading a row column by column as the core's types. A value that does not read is damage, never a default.
+//! Decodes a row column by column into the core's types. An unreadable value is an error, never a
+//! default.
 
 use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::types::asset::Asset;
@@ -8,31 +9,31 @@ use counterfoil_core::types::ulid::Ulid;
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
-/// A stored value that is none this release writes.
+/// A stored value that this build cannot read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Damage(pub(crate) String);
 
-/// A row being read, from its first column to its last.
+/// A cursor over the columns of a row.
 #[derive(Debug)]
-pub(crate) struct Line<'r> {
+pub(crate) struct RowReader<'r> {
     row: &'r Row,
     table: &'static str,
     next: usize,
 }
 
-impl<'r> Line<'r> {
-    pub(crate) fn new(row: &'r Row, table: &'static str) -> Line<'r> {
-        Line { row, table, next: 0 }
+impl<'r> RowReader<'r> {
+    pub(crate) fn new(row: &'r Row, table: &'static str) -> RowReader<'r> {
+        RowReader { row, table, next: 0 }
     }
 
-    /// The next column as it is.
+    /// Reads the next column without conversion.
     pub(crate) fn raw<T: FromSql<'r>>(&mut self) -> Result<T, Damage> {
         let at = self.next;
         self.next = at.saturating_add(1);
         self.row.try_get(at).map_err(|error| self.damage(&error.to_string()))
     }
 
-    /// The provider a payment is bound to.
+    /// Reads the provider that a payment is bound to, from two columns.
     pub(crate) fn provider(&mut self) -> Result<ProviderBinding, Damage> {
         Ok(ProviderBinding { profile: self.raw::<&str>()?.into(), endpoint: self.raw::<&str>()?.into() })
     }
@@ -41,7 +42,7 @@ impl<'r> Line<'r> {
         self.raw()
     }
 
-    /// A number of a narrower or unsigned type.
+    /// Reads a number of a narrower or unsigned type.
     pub(crate) fn number<T: TryFrom<i64>>(&mut self) -> Result<T, Damage> {
         let value = self.int()?;
         T::try_from(value).map_err(|_| self.damage("it is out of range"))
@@ -65,35 +66,33 @@ impl<'r> Line<'r> {
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Damage> {
         let bytes: &[u8] = self.raw()?;
-        bytes.try_into().map_err(|_| self.damage("it has another length"))
+        bytes.try_into().map_err(|_| self.damage("the length is wrong"))
     }
 
     pub(crate) fn asset(&mut self) -> Result<Asset, Damage> {
         self.word(|code| Asset::parse(code).ok())
     }
 
-    /// A sum of 128 bits.
+    /// Reads a sum of 128 bits.
     pub(crate) fn sum(&mut self) -> Result<i128, Damage> {
         self.word(|digits| digits.parse().ok())
     }
 
-    /// A text that `parse` must know.
+    /// Reads a text that `parse` must know.
     pub(crate) fn word<T>(&mut self, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, Damage> {
         let text: &str = self.raw()?;
-        parse(text).ok_or_else(|| self.damage("the stored value is none this release writes"))
+        parse(text).ok_or_else(|| self.damage("the stored value is unknown"))
     }
 
-    /// As [`Line::word`], where there may be none.
+    /// Reads a text that `parse` must know, or NULL.
     pub(crate) fn word_if<T>(&mut self, parse: impl FnOnce(&str) -> Option<T>) -> Result<Option<T>, Damage> {
         match self.raw::<Option<&str>>()? {
             None => Ok(None),
-            Some(text) => parse(text)
-                .map(Some)
-                .ok_or_else(|| self.damage("the stored value is none this release writes")),
+            Some(text) => parse(text).map(Some).ok_or_else(|| self.damage("the stored value is unknown")),
         }
     }
 
-    /// What is wrong with the column read last.
+    /// An error about the column that was read last.
     pub(crate) fn damage(&self, what: &str) -> Damage {
         let column = self.row.columns().get(self.next.saturating_sub(1)).map_or("?", |column| column.name());
         Damage(format!("{}.{column} is damaged: {what}", self.table))

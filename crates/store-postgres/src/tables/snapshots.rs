@@ -1,7 +1,7 @@
-//! What is derived from entries: snapshots, and how far readers of the feed have come.
+//! Snapshots of account totals, and the cursors of feed readers.
 
 use super::Kind::{Int, Sum, Text};
-use super::{Batch, Damage, Line, Stored, Table, fixed, moves};
+use super::{Batch, Damage, RowReader, Stored, Table, fixed, moves};
 use counterfoil_core::ledger::snapshot::{Cursor, FeedReader, Snapshot};
 use counterfoil_core::ledger::totals::Totals;
 use counterfoil_core::types::id::{AccountId, TenantId};
@@ -38,18 +38,18 @@ impl Stored for Snapshot {
         batch.number(totals.entries);
     }
 
-    fn take(line: &mut Line<'_>) -> Result<Snapshot, Damage> {
+    fn take(reader: &mut RowReader<'_>) -> Result<Snapshot, Damage> {
         Ok(Snapshot {
-            tenant: TenantId::from_i64(line.int()?),
-            account: AccountId::from_i64(line.int()?),
-            position: Position(line.number()?),
-            at: line.time()?,
+            tenant: TenantId::from_i64(reader.int()?),
+            account: AccountId::from_i64(reader.int()?),
+            position: Position(reader.number()?),
+            at: reader.time()?,
             totals: Totals {
-                debits: line.sum()?,
-                credits: line.sum()?,
-                debits_pending: line.sum()?,
-                credits_pending: line.sum()?,
-                entries: line.number()?,
+                debits: reader.sum()?,
+                credits: reader.sum()?,
+                debits_pending: reader.sum()?,
+                credits_pending: reader.sum()?,
+                entries: reader.number()?,
             },
         })
     }
@@ -70,12 +70,12 @@ impl Stored for Cursor {
         batch.number(self.revision);
     }
 
-    fn take(line: &mut Line<'_>) -> Result<Cursor, Damage> {
+    fn take(reader: &mut RowReader<'_>) -> Result<Cursor, Damage> {
         Ok(Cursor {
-            reader: line.word(FeedReader::parse)?,
-            position: Position(line.number()?),
-            at: line.time()?,
-            revision: line.number()?,
+            reader: reader.word(FeedReader::parse)?,
+            position: Position(reader.number()?),
+            at: reader.time()?,
+            revision: reader.number()?,
         })
     }
 }

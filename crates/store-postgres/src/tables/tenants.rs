@@ -1,7 +1,7 @@
 //! Tenants, their API keys, and the slots of workers.
 
 use super::Kind::{Bytes, Int, Text};
-use super::{Batch, Damage, Line, Stored, Table, fixed, moves};
+use super::{Batch, Damage, RowReader, Stored, Table, fixed, moves};
 use counterfoil_core::tenancy::{ApiKey, KeyPolicy, Scopes, Tenant, TenantName};
 use counterfoil_core::types::id::{Slot, TenantId};
 use counterfoil_core::types::time::Time;
@@ -28,13 +28,13 @@ impl Stored for Tenant {
         batch.number(self.revision);
     }
 
-    fn take(line: &mut Line<'_>) -> Result<Tenant, Damage> {
+    fn take(reader: &mut RowReader<'_>) -> Result<Tenant, Damage> {
         Ok(Tenant {
-            name: line.word(|name| TenantName::parse(name).ok())?,
-            id: TenantId::from_i64(line.int()?),
-            key_policy: line.word_if(KeyPolicy::parse)?,
-            created_at: line.time()?,
-            revision: line.number()?,
+            name: reader.word(|name| TenantName::parse(name).ok())?,
+            id: TenantId::from_i64(reader.int()?),
+            key_policy: reader.word_if(KeyPolicy::parse)?,
+            created_at: reader.time()?,
+            revision: reader.number()?,
         })
     }
 }
@@ -65,15 +65,15 @@ impl Stored for ApiKey {
         batch.number(self.revision);
     }
 
-    fn take(line: &mut Line<'_>) -> Result<ApiKey, Damage> {
+    fn take(reader: &mut RowReader<'_>) -> Result<ApiKey, Damage> {
         Ok(ApiKey {
-            digest: line.digest()?,
-            id: line.raw()?,
-            tenant: line.word(|name| TenantName::parse(name).ok())?,
-            scopes: line.word(Scopes::parse)?,
-            created_at: line.time()?,
-            revoked_at: line.time_if()?,
-            revision: line.number()?,
+            digest: reader.digest()?,
+            id: reader.raw()?,
+            tenant: reader.word(|name| TenantName::parse(name).ok())?,
+            scopes: reader.word(Scopes::parse)?,
+            created_at: reader.time()?,
+            revoked_at: reader.time_if()?,
+            revision: reader.number()?,
         })
     }
 }
@@ -98,12 +98,12 @@ impl Stored for Slot {
         batch.number(self.revision);
     }
 
-    fn take(line: &mut Line<'_>) -> Result<Slot, Damage> {
+    fn take(reader: &mut RowReader<'_>) -> Result<Slot, Damage> {
         Ok(Slot {
-            number: line.number()?,
-            epoch: line.number()?,
-            lease_until: line.time()?,
-            revision: line.number()?,
+            number: reader.number()?,
+            epoch: reader.number()?,
+            lease_until: reader.time()?,
+            revision: reader.number()?,
         })
     }
 }
