@@ -121,7 +121,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 ResolveResult::StoreFailed(why) => return self.failed_closed(&why),
                 ResolveResult::Unresolved(why) => {
                     let reply = self.present.resolved(&dead_letter(work.clone()), Err(why), request.id);
-                    let about = Some((work.outbox.payment.subject(), refusal_audit_order(work.subject.revision())));
+                    let about =
+                        Some((work.outbox.payment.subject(), refusal_audit_order(work.subject.revision())));
                     let refusal = NewRefusal {
                         makes: Resource::Transaction,
                         about,

@@ -45,7 +45,7 @@ pub(super) fn settling(number: i64) -> ChangeSet {
     let done = Claim { revision: 2, state: ClaimState::Completed(answer), ..claimed };
     let sums = ChargeSums { captured: opened.order.amount.minor(), ..ChargeSums::default() };
     let charged = Charge { status: ChargeStatus::Succeeded, sums, revision: 2, ..opened };
-    let posting = captured(&charged, RECEIVABLE, charged.order.destination, at(9)).ok();
+    let posting = post_charge(&charged, RECEIVABLE, charged.order.destination, at(9)).ok();
     let set = set(number.saturating_mul(2).saturating_add(1))
         .replace(done, 1)
         .replace(charged, 1)
