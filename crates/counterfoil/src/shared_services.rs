@@ -23,7 +23,7 @@ fn redis(url: &str, timeout: Duration, fence_ttl: Span) -> Result<SharedServices
     let redis = Arc::new(counterfoil_redis::Redis::new(url, timeout).map_err(Exit::refused)?);
     Ok(SharedServices {
         fence: Some((Arc::clone(&redis) as Arc<dyn Fence>, fence_ttl)),
-        shelf: Some(redis as Arc<dyn SharedCache>),
+        cache: Some(redis as Arc<dyn SharedCache>),
     })
 }
 

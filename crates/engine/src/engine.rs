@@ -93,7 +93,7 @@ impl<S: Store, G: Gateway, W: World> Engine<S, G, W> {
         shared: SharedServices,
     ) -> Result<Engine<S, G, W>, StartError> {
         let mac = MacKey::new(parts.store.secret().reveal());
-        let cache = AnswerCache::new(shared.shelf.map(|cache| SharedAnswers::new(cache, mac.clone())));
+        let cache = AnswerCache::new(shared.cache.map(|cache| SharedAnswers::new(cache, mac.clone())));
         let watch = Arc::clone(&parts.watch);
         let fences = shared.fence.map_or(Fences::none(), |(fence, ttl)| {
             Fences::new(fence, ttl, move |_| watch.saw(Signal::FenceBypass))

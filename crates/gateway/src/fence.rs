@@ -8,7 +8,7 @@
 
 mod pass;
 
-pub use pass::{Fences, HeldByAnother, Pass};
+pub use pass::{FencePass, Fences, HeldByAnother};
 
 use counterfoil_core::types::time::Span;
 use std::fmt;
@@ -22,27 +22,27 @@ pub type FenceFuture<'a> = Pin<Box<dyn Future<Output = Result<bool, FenceFailure
 pub trait Fence: Send + Sync + 'static {
     /// Takes the name for `ttl` unless another token holds it. Taking it again with the same token
     /// succeeds.
-    fn take<'a>(&'a self, name: &'a str, token: Token, ttl: Span) -> FenceFuture<'a>;
+    fn take<'a>(&'a self, name: &'a str, token: FenceToken, ttl: Span) -> FenceFuture<'a>;
 
     /// Extends the hold to `ttl` from now. False if the token no longer holds the name.
-    fn renew<'a>(&'a self, name: &'a str, token: Token, ttl: Span) -> FenceFuture<'a>;
+    fn renew<'a>(&'a self, name: &'a str, token: FenceToken, ttl: Span) -> FenceFuture<'a>;
 
     /// Releases the name. False, without any change, if the token did not hold it.
-    fn release<'a>(&'a self, name: &'a str, token: Token) -> FenceFuture<'a>;
+    fn release<'a>(&'a self, name: &'a str, token: FenceToken) -> FenceFuture<'a>;
 }
 
 /// Identifies one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Token(u128);
+pub struct FenceToken(u128);
 
-impl Token {
+impl FenceToken {
     /// Makes a token from 128 unpredictable bits, fresh for every attempt.
-    pub const fn new(chance: u128) -> Token {
-        Token(chance)
+    pub const fn new(chance: u128) -> FenceToken {
+        FenceToken(chance)
     }
 }
 
-impl fmt::Display for Token {
+impl fmt::Display for FenceToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", self.0)
     }

@@ -13,7 +13,7 @@ pub trait Inbox: Send + Sync + 'static {
     fn header(&self) -> &'static str;
 
     /// Checks that the provider signed exactly `body` a short time ago, then parses it.
-    fn open(&self, signature: Option<&[u8]>, body: &[u8], now: Time) -> Result<ProviderEvent, Unopened>;
+    fn open(&self, signature: Option<&[u8]>, body: &[u8], now: Time) -> Result<ProviderEvent, InboxError>;
 }
 
 /// A verified event. It is a hint where to look, never a fact.
@@ -25,7 +25,7 @@ pub struct ProviderEvent {
 
 /// A delivery that was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unopened {
+pub enum InboxError {
     Missing,
     /// The signature header cannot be parsed.
     Malformed,
@@ -37,17 +37,19 @@ pub enum Unopened {
     Unreadable,
 }
 
-impl fmt::Display for Unopened {
+impl fmt::Display for InboxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Unopened::Missing => "the signature header is missing",
-            Unopened::Malformed => "the signature header has not the form of a signature",
-            Unopened::NoMatch => "the signature is not that of these bytes under any secret that is set here",
-            Unopened::TooOld => "it was signed more than five minutes ago",
-            Unopened::FromTheFuture => "it was signed more than five minutes in the future",
-            Unopened::Unreadable => "the body is no JSON object",
+            InboxError::Missing => "the signature header is missing",
+            InboxError::Malformed => "the signature header has not the form of a signature",
+            InboxError::NoMatch => {
+                "the signature is not that of these bytes under any secret that is set here"
+            }
+            InboxError::TooOld => "it was signed more than five minutes ago",
+            InboxError::FromTheFuture => "it was signed more than five minutes in the future",
+            InboxError::Unreadable => "the body is no JSON object",
         })
     }
 }
 
-impl std::error::Error for Unopened {}
+impl std::error::Error for InboxError {}

@@ -6,7 +6,7 @@
 
 use crate::Redis;
 use counterfoil_core::types::time::Span;
-use counterfoil_gateway::fence::{Fence, FenceFailure, FenceFuture, Token};
+use counterfoil_gateway::fence::{Fence, FenceFailure, FenceFuture, FenceToken};
 use redis::Cmd;
 
 /// Sets the token if the key is free, or extends its own. A take whose answer was lost may be
@@ -20,15 +20,15 @@ const RELEASE: &str = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 en
      return redis.call('DEL', KEYS[1])";
 
 impl Fence for Redis {
-    fn take<'a>(&'a self, name: &'a str, token: Token, ttl: Span) -> FenceFuture<'a> {
+    fn take<'a>(&'a self, name: &'a str, token: FenceToken, ttl: Span) -> FenceFuture<'a> {
         Box::pin(self.run(TAKE, name, token, Some(ttl)))
     }
 
-    fn renew<'a>(&'a self, name: &'a str, token: Token, ttl: Span) -> FenceFuture<'a> {
+    fn renew<'a>(&'a self, name: &'a str, token: FenceToken, ttl: Span) -> FenceFuture<'a> {
         Box::pin(self.run(RENEW, name, token, Some(ttl)))
     }
 
-    fn release<'a>(&'a self, name: &'a str, token: Token) -> FenceFuture<'a> {
+    fn release<'a>(&'a self, name: &'a str, token: FenceToken) -> FenceFuture<'a> {
         Box::pin(self.run(RELEASE, name, token, None))
     }
 }
@@ -38,7 +38,7 @@ impl Redis {
         &self,
         script: &'static str,
         name: &str,
-        token: Token,
+        token: FenceToken,
         ttl: Option<Span>,
     ) -> Result<bool, FenceFailure> {
         let mut command = Cmd::new();

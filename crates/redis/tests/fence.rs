@@ -5,7 +5,7 @@
 mod support;
 
 use counterfoil_core::types::time::Span;
-use counterfoil_gateway::fence::{Fence, FenceFailure, HeldByAnother, Token};
+use counterfoil_gateway::fence::{Fence, FenceFailure, FenceToken, HeldByAnother};
 use counterfoil_redis::Redis;
 use counterfoil_testkit::redis::Server;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ async fn one_of_many_processes_enters() {
     let processes: Vec<_> = (0..4).map(|_| client(&server.url(), PATIENT)).collect();
     let takes = (0..64_u128).map(|number| {
         let redis = processes[usize::try_from(number).unwrap() % processes.len()].clone();
-        tokio::spawn(async move { redis.take("ch_1", Token::new(number), LONG).await.unwrap() })
+        tokio::spawn(async move { redis.take("ch_1", FenceToken::new(number), LONG).await.unwrap() })
     });
     let mut entered = 0;
     for take in takes.collect::<Vec<_>>() {

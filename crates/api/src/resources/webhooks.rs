@@ -7,7 +7,7 @@ use crate::request::{Call, body as request_body, query};
 use axum::body::Body;
 use counterfoil_core::outbox::Payment;
 use counterfoil_core::types::flaw::Flaw;
-use counterfoil_gateway::inbox::Unopened;
+use counterfoil_gateway::inbox::InboxError;
 use counterfoil_wire::problem::{Code, Problem};
 use http::HeaderMap;
 
@@ -46,24 +46,24 @@ pub(crate) async fn receive(call: Call, body: Body) -> Answered {
 }
 
 /// The single value of a header. Two values are refused, because either could be the forged one.
-fn single_value<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a [u8]>, Unopened> {
+fn single_value<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a [u8]>, InboxError> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (value, None) => Ok(value.map(http::HeaderValue::as_bytes)),
-        (_, Some(_)) => Err(Unopened::Malformed),
+        (_, Some(_)) => Err(InboxError::Malformed),
     }
 }
 
-fn refuse(why: Unopened) -> Problem {
+fn refuse(why: InboxError) -> Problem {
     match why {
-        Unopened::Unreadable => {
+        InboxError::Unreadable => {
             query::invalid(vec![Flaw::new("", format!("{why}; send the event as it is"))])
         }
-        Unopened::Missing
-        | Unopened::Malformed
-        | Unopened::NoMatch
-        | Unopened::TooOld
-        | Unopened::FromTheFuture => Problem::new(Code::InvalidSignature).detail(format!(
+        InboxError::Missing
+        | InboxError::Malformed
+        | InboxError::NoMatch
+        | InboxError::TooOld
+        | InboxError::FromTheFuture => Problem::new(Code::InvalidSignature).detail(format!(
             "The delivery was not taken: {why}. Compare the endpoint's signing secret at the provider with \
              `gateway.webhook_secrets`, and the clocks."
         )),

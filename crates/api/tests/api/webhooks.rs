@@ -8,7 +8,7 @@ use counterfoil_core::types::id::{ChargeId, PayoutId};
 use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Inbox;
-use counterfoil_gateway::inbox::{ProviderEvent, Unopened};
+use counterfoil_gateway::inbox::{InboxError, ProviderEvent};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -24,15 +24,15 @@ impl Inbox for Postbox {
         "stripe-signature"
     }
 
-    fn open(&self, signature: Option<&[u8]>, body: &[u8], _: Time) -> Result<ProviderEvent, Unopened> {
+    fn open(&self, signature: Option<&[u8]>, body: &[u8], _: Time) -> Result<ProviderEvent, InboxError> {
         match signature {
-            None => Err(Unopened::Missing),
-            Some(b"good") if body.is_empty() => Err(Unopened::Unreadable),
+            None => Err(InboxError::Missing),
+            Some(b"good") if body.is_empty() => Err(InboxError::Unreadable),
             Some(b"good") => Ok(ProviderEvent { payment: String::from_utf8(body.to_vec()).ok() }),
-            Some(b"old") => Err(Unopened::TooOld),
-            Some(b"early") => Err(Unopened::FromTheFuture),
-            Some(b"forged") => Err(Unopened::NoMatch),
-            Some(_) => Err(Unopened::Malformed),
+            Some(b"old") => Err(InboxError::TooOld),
+            Some(b"early") => Err(InboxError::FromTheFuture),
+            Some(b"forged") => Err(InboxError::NoMatch),
+            Some(_) => Err(InboxError::Malformed),
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::engine::Inner;
 use crate::world::World;
 use counterfoil_core::outbox::Payment;
 use counterfoil_gateway::Gateway;
-use counterfoil_gateway::fence::{HeldByAnother, Pass, Token};
+use counterfoil_gateway::fence::{FencePass, FenceToken, HeldByAnother};
 use counterfoil_store::Store;
 use std::convert::Infallible;
 use std::fmt;
@@ -21,7 +21,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         work: impl Future<Output = T>,
     ) -> Result<T, HeldByAnother> {
         let name = fmt::from_fn(|f| f.write_str(payment.reference(&self.references).as_str()));
-        let pass = self.fences.enter(name, Token::new(self.world.chance())).await?;
+        let pass = self.fences.enter(name, FenceToken::new(self.world.chance())).await?;
         Ok(during(&self.world, pass, work).await)
     }
 }
@@ -30,7 +30,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 ///
 /// The result waits until the fence is given back, so that its receiver can continue with the
 /// payment at once.
-async fn during<T>(world: &impl World, mut pass: Pass, work: impl Future<Output = T>) -> T {
+async fn during<T>(world: &impl World, mut pass: FencePass, work: impl Future<Output = T>) -> T {
     let result = tokio::select! {
         biased;
         result = work => result,
@@ -41,7 +41,7 @@ async fn during<T>(world: &impl World, mut pass: Pass, work: impl Future<Output 
 }
 
 /// Renews the hold until there is none left to renew, then waits forever.
-async fn renew(world: &impl World, pass: &mut Pass) -> Infallible {
+async fn renew(world: &impl World, pass: &mut FencePass) -> Infallible {
     while let Some(wait) = pass.renewal() {
         world.sleep(Duration::from_millis(wait.ms())).await;
         if !pass.renew().await {
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
     use crate::world::TokioWorld;
     use counterfoil_core::types::time::Span;
-    use counterfoil_gateway::fence::{Fence, FenceFuture, Fences, Token};
+    use counterfoil_gateway::fence::{Fence, FenceFuture, FenceToken, Fences};
     use std::future::ready;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -72,11 +72,11 @@ mod tests {
     }
 
     impl Fence for Scripted {
-        fn take<'a>(&'a self, _: &'a str, _: Token, _: Span) -> FenceFuture<'a> {
+        fn take<'a>(&'a self, _: &'a str, _: FenceToken, _: Span) -> FenceFuture<'a> {
             Box::pin(ready(Ok(true)))
         }
 
-        fn renew<'a>(&'a self, _: &'a str, _: Token, _: Span) -> FenceFuture<'a> {
+        fn renew<'a>(&'a self, _: &'a str, _: FenceToken, _: Span) -> FenceFuture<'a> {
             self.renewals.fetch_add(1, Ordering::SeqCst);
             if self.is_deaf.load(Ordering::SeqCst) {
                 return Box::pin(pending());
@@ -84,15 +84,15 @@ mod tests {
             Box::pin(ready(Ok(true)))
         }
 
-        fn release<'a>(&'a self, _: &'a str, _: Token) -> FenceFuture<'a> {
+        fn release<'a>(&'a self, _: &'a str, _: FenceToken) -> FenceFuture<'a> {
             self.is_released.store(true, Ordering::SeqCst);
             Box::pin(ready(Ok(true)))
         }
     }
 
-    async fn enter(fence: &Arc<Scripted>) -> Pass {
+    async fn enter(fence: &Arc<Scripted>) -> FencePass {
         let fences = Fences::new(Arc::clone(fence) as Arc<dyn Fence>, Span::from_ms(300), |_| {});
-        fences.enter("ch_1", Token::new(1)).await.unwrap()
+        fences.enter("ch_1", FenceToken::new(1)).await.unwrap()
     }
 
     #[tokio::test(start_paused = true)]
@@ -123,7 +123,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn without_a_fence_the_work_just_runs() {
-        let pass = Fences::none().enter("ch_1", Token::new(1)).await.unwrap();
+        let pass = Fences::none().enter("ch_1", FenceToken::new(1)).await.unwrap();
         let world = TokioWorld::new();
         assert_eq!(during(&world, pass, async { 7 }).await, 7);
     }

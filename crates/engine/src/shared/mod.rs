@@ -19,5 +19,5 @@ pub struct SharedServices {
     /// The gateway fence, and how long a hold lasts unless renewed.
     pub fence: Option<(Arc<dyn Fence>, Span)>,
     /// The cache of stored answers.
-    pub shelf: Option<Arc<dyn SharedCache>>,
+    pub cache: Option<Arc<dyn SharedCache>>,
 }

@@ -7,7 +7,7 @@ use counterfoil_core::payments::operation::OperationKind;
 use counterfoil_core::types::time::Span;
 use counterfoil_engine::SharedServices;
 use counterfoil_engine::service::Submitted;
-use counterfoil_gateway::fence::{Fence, FenceFailure, FenceFuture, Token};
+use counterfoil_gateway::fence::{Fence, FenceFailure, FenceFuture, FenceToken};
 use counterfoil_store::{RowKey, Store};
 use std::collections::HashMap;
 use std::future::ready;
@@ -19,7 +19,7 @@ struct Names(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    held: HashMap<String, Token>,
+    held: HashMap<String, FenceToken>,
     entered: Vec<String>,
     is_away: bool,
 }
@@ -33,7 +33,7 @@ impl Names {
     fn another_holds_the_last(&self) {
         let mut state = self.0.lock().unwrap();
         let name = state.entered.last().unwrap().clone();
-        state.held.insert(name, Token::new(0));
+        state.held.insert(name, FenceToken::new(0));
     }
 
     fn forget(&self) {
@@ -52,7 +52,7 @@ impl Names {
 }
 
 impl Fence for Names {
-    fn take<'a>(&'a self, name: &'a str, token: Token, _: Span) -> FenceFuture<'a> {
+    fn take<'a>(&'a self, name: &'a str, token: FenceToken, _: Span) -> FenceFuture<'a> {
         self.answer(|state| {
             let is_ours = *state.held.entry(name.to_owned()).or_insert(token) == token;
             if is_ours {
@@ -62,11 +62,11 @@ impl Fence for Names {
         })
     }
 
-    fn renew<'a>(&'a self, name: &'a str, token: Token, _: Span) -> FenceFuture<'a> {
+    fn renew<'a>(&'a self, name: &'a str, token: FenceToken, _: Span) -> FenceFuture<'a> {
         self.answer(|state| state.held.get(name) == Some(&token))
     }
 
-    fn release<'a>(&'a self, name: &'a str, token: Token) -> FenceFuture<'a> {
+    fn release<'a>(&'a self, name: &'a str, token: FenceToken) -> FenceFuture<'a> {
         self.answer(|state| {
             let is_ours = state.held.get(name) == Some(&token);
             if is_ours {

@@ -9,7 +9,7 @@
 use crate::target::{Check, Kind, Target, texts};
 use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Inbox;
-use counterfoil_gateway::inbox::{ProviderEvent, Unopened};
+use counterfoil_gateway::inbox::{InboxError, ProviderEvent};
 use counterfoil_gateway_stripe::StripeInbox;
 use counterfoil_gateway_stripe::signature::{WebhookSecret, verify};
 use serde_json::Value;
@@ -101,13 +101,13 @@ fn start() -> Check {
         let (template, body) = (&input[..at], input.get(at + 1..).unwrap_or_default());
         let header = expanded(template, body);
         let opened = inbox.open(Some(&header), body, now);
-        let signed = if opened == Err(Unopened::Unreadable) { Ok(()) } else { opened.clone().map(|_| ()) };
+        let signed = if opened == Err(InboxError::Unreadable) { Ok(()) } else { opened.clone().map(|_| ()) };
         assert_eq!(signed, naive(&header, body), "{}", header.escape_ascii());
         if signed.is_ok() {
             only_these(&header, body, now);
             read_twice(&opened, body);
         }
-        assert_eq!(inbox.open(None, body, now), Err(Unopened::Missing));
+        assert_eq!(inbox.open(None, body, now), Err(InboxError::Missing));
         // Letters, because digits do not count: number of parts, and number of tags.
         let count =
             |which: fn(&[u8]) -> bool| header.split(|byte| *byte == b',').filter(|part| which(part)).count();
@@ -122,7 +122,7 @@ fn start() -> Check {
 fn only_these(header: &[u8], body: &[u8], now: Time) {
     let live = LIVE.map(WebhookSecret::new);
     let refused = |secrets: &[WebhookSecret], header: &[u8], body: &[u8]| {
-        assert_eq!(verify(secrets, header, body, now), Err(Unopened::NoMatch), "{}", header.escape_ascii());
+        assert_eq!(verify(secrets, header, body, now), Err(InboxError::NoMatch), "{}", header.escape_ascii());
     };
     refused(&[WebhookSecret::new(NOBODY)], header, body);
     refused(&live, header, &[body, b" "].concat());
@@ -131,12 +131,12 @@ fn only_these(header: &[u8], body: &[u8], now: Time) {
         refused(&live, header, &[rest, &[last ^ 1]].concat());
     }
     let early = Time::from_ms((NOW - 601) * 1_000);
-    assert_eq!(verify(&live, header, body, early), Err(Unopened::FromTheFuture));
+    assert_eq!(verify(&live, header, body, early), Err(InboxError::FromTheFuture));
     let late = Time::from_ms((NOW + 601) * 1_000);
-    assert_eq!(verify(&live, header, body, late), Err(Unopened::TooOld));
+    assert_eq!(verify(&live, header, body, late), Err(InboxError::TooOld));
 }
 
-fn read_twice(opened: &Result<ProviderEvent, Unopened>, body: &[u8]) {
+fn read_twice(opened: &Result<ProviderEvent, InboxError>, body: &[u8]) {
     let second = std::str::from_utf8(body).ok().and_then(|text| serde_json::from_str::<Value>(text).ok());
     match (opened, second) {
         (Ok(event), Some(second)) => {
@@ -146,7 +146,7 @@ fn read_twice(opened: &Result<ProviderEvent, Unopened>, body: &[u8]) {
         }
         // Serde has no numbers beyond doubles.
         (Ok(_), None) => assert!(std::str::from_utf8(body).is_ok(), "an event is text"),
-        (Err(why), _) => assert_eq!(*why, Unopened::Unreadable),
+        (Err(why), _) => assert_eq!(*why, InboxError::Unreadable),
     }
 }
 
@@ -178,8 +178,8 @@ fn replaced(text: &[u8], word: &str, by: &str) -> Vec<u8> {
 }
 
 /// The whole check again, on texts, in the plainest way.
-fn naive(header: &[u8], body: &[u8]) -> Result<(), Unopened> {
-    let Ok(text) = String::from_utf8(header.to_vec()) else { return Err(Unopened::Malformed) };
+fn naive(header: &[u8], body: &[u8]) -> Result<(), InboxError> {
+    let Ok(text) = String::from_utf8(header.to_vec()) else { return Err(InboxError::Malformed) };
     let parts: Vec<&str> = text.split(',').collect();
     let of = |name: &str| -> Vec<&str> { parts.iter().filter_map(|part| part.strip_prefix(name)).collect() };
     let (times, tags) = (of("t="), of("v1="));
@@ -195,15 +195,15 @@ fn naive(header: &[u8], body: &[u8]) -> Result<(), Unopened> {
         && !tags.is_empty()
         && tags.iter().all(|tag| hex(tag));
     if !formed {
-        return Err(Unopened::Malformed);
+        return Err(InboxError::Malformed);
     }
     if !LIVE.iter().any(|secret| tags.contains(&tag(secret, times[0], body).as_str())) {
-        return Err(Unopened::NoMatch);
+        return Err(InboxError::NoMatch);
     }
     let age = i128::from(NOW) - times[0].parse::<i128>().expect("digits");
     match age {
-        301.. => Err(Unopened::TooOld),
-        ..=-301 => Err(Unopened::FromTheFuture),
+        301.. => Err(InboxError::TooOld),
+        ..=-301 => Err(InboxError::FromTheFuture),
         _ => Ok(()),
     }
 }

@@ -2,14 +2,14 @@
 //! from asking the provider.
 
 use counterfoil_core::types::json::Json;
-use counterfoil_gateway::inbox::{ProviderEvent, Unopened};
+use counterfoil_gateway::inbox::{InboxError, ProviderEvent};
 
 const PATH: [&str; 4] = ["data", "object", "metadata", "counterfoil_payment"];
 
 /// Reads a verified body. An object without a payment of ours is still an event.
-pub(super) fn read(body: &[u8]) -> Result<ProviderEvent, Unopened> {
+pub(super) fn read(body: &[u8]) -> Result<ProviderEvent, InboxError> {
     let event = Json::parse(body).ok().filter(|json| matches!(json, Json::Object(_)));
-    let event = event.ok_or(Unopened::Unreadable)?;
+    let event = event.ok_or(InboxError::Unreadable)?;
     let named = PATH.iter().try_fold(&event, |place, name| match place {
         Json::Object(object) => object.get(name),
         Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Array(_) => None,
@@ -25,7 +25,7 @@ pub(super) fn read(body: &[u8]) -> Result<ProviderEvent, Unopened> {
 mod tests {
     use super::*;
 
-    fn named(body: &str) -> Result<Option<String>, Unopened> {
+    fn named(body: &str) -> Result<Option<String>, InboxError> {
         read(body.as_bytes()).map(|event| event.payment)
     }
 
@@ -34,7 +34,7 @@ mod tests {
         for body in
             ["", "null", "[]", "\"ch_1\"", "{", r#"{"data":1}{"#, r#"{"data":{},"data":{}}"#, "\u{feff}{}"]
         {
-            assert_eq!(named(body), Err(Unopened::Unreadable), "{body}");
+            assert_eq!(named(body), Err(InboxError::Unreadable), "{body}");
         }
     }
 

@@ -5,7 +5,7 @@ pub mod signature;
 
 use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Inbox;
-use counterfoil_gateway::inbox::{ProviderEvent, Unopened};
+use counterfoil_gateway::inbox::{InboxError, ProviderEvent};
 use signature::WebhookSecret;
 
 /// An inbox that accepts signatures under any of its secrets.
@@ -31,8 +31,8 @@ impl Inbox for StripeInbox {
         "stripe-signature"
     }
 
-    fn open(&self, signature: Option<&[u8]>, body: &[u8], now: Time) -> Result<ProviderEvent, Unopened> {
-        signature::verify(&self.secrets, signature.ok_or(Unopened::Missing)?, body, now)?;
+    fn open(&self, signature: Option<&[u8]>, body: &[u8], now: Time) -> Result<ProviderEvent, InboxError> {
+        signature::verify(&self.secrets, signature.ok_or(InboxError::Missing)?, body, now)?;
         event::read(body)
     }
 }
@@ -55,10 +55,10 @@ mod tests {
     #[test]
     fn unsigned_bodies_are_not_parsed() {
         let inbox = inbox();
-        assert_eq!(inbox.open(None, BODY, NOW), Err(Unopened::Missing));
-        assert_eq!(inbox.open(Some(b"t=1700000000,v1="), b"}{", NOW), Err(Unopened::Malformed));
-        assert_eq!(inbox.open(Some(signed(BODY).as_bytes()), b"}{", NOW), Err(Unopened::NoMatch));
-        assert_eq!(inbox.open(Some(signed(b"}{").as_bytes()), b"}{", NOW), Err(Unopened::Unreadable));
+        assert_eq!(inbox.open(None, BODY, NOW), Err(InboxError::Missing));
+        assert_eq!(inbox.open(Some(b"t=1700000000,v1="), b"}{", NOW), Err(InboxError::Malformed));
+        assert_eq!(inbox.open(Some(signed(BODY).as_bytes()), b"}{", NOW), Err(InboxError::NoMatch));
+        assert_eq!(inbox.open(Some(signed(b"}{").as_bytes()), b"}{", NOW), Err(InboxError::Unreadable));
     }
 
     #[test]

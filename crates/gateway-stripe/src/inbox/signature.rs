@@ -7,7 +7,7 @@
 
 use counterfoil_core::types::limits::{SIGNATURE_BYTES_MAX, SIGNATURE_PARTS_MAX};
 use counterfoil_core::types::time::{Span, Time};
-use counterfoil_gateway::inbox::Unopened;
+use counterfoil_gateway::inbox::InboxError;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::fmt;
@@ -59,20 +59,20 @@ impl fmt::Debug for WebhookSecret {
 ///
 /// The signature is checked before the time, so that a refusal for age is only given to genuine
 /// webhooks.
-pub fn verify(secrets: &[WebhookSecret], header: &[u8], body: &[u8], now: Time) -> Result<(), Unopened> {
-    let signed = Signed::read(header).ok_or(Unopened::Malformed)?;
+pub fn verify(secrets: &[WebhookSecret], header: &[u8], body: &[u8], now: Time) -> Result<(), InboxError> {
+    let signed = Signed::read(header).ok_or(InboxError::Malformed)?;
     let matches = secrets.iter().any(|secret| {
         let mac = secret.over(signed.seconds, body);
         signed.tags.iter().any(|tag| mac.clone().verify_slice(tag).is_ok())
     });
     if !matches {
-        return Err(Unopened::NoMatch);
+        return Err(InboxError::NoMatch);
     }
     if signed.at.plus(TOLERANCE) < now {
-        return Err(Unopened::TooOld);
+        return Err(InboxError::TooOld);
     }
     if now.plus(TOLERANCE) < signed.at {
-        return Err(Unopened::FromTheFuture);
+        return Err(InboxError::FromTheFuture);
     }
     Ok(())
 }

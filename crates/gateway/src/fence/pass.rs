@@ -3,7 +3,7 @@
 //! Only one answer stops a caller: another holder has the name. Every failure lets the caller
 //! through and is counted once per pass.
 
-use super::{Fence, FenceFailure, Token};
+use super::{Fence, FenceFailure, FenceToken};
 use counterfoil_core::types::time::Span;
 use std::fmt;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ struct FenceSettings {
 pub struct HeldByAnother;
 
 /// The right to work on a payment, as far as the fence knows. A pass dropped without
-/// [`Pass::leave`] ends with its TTL.
+/// [`FencePass::leave`] ends with its TTL.
 #[must_use = "the payment stays fenced until the pass is released or its TTL ends"]
-pub struct Pass(Option<HeldPass>);
+pub struct FencePass(Option<HeldPass>);
 
 struct HeldPass {
     settings: Arc<FenceSettings>,
     name: String,
-    token: Token,
+    token: FenceToken,
     hold: Hold,
     is_counted: bool,
 }
@@ -66,8 +66,12 @@ impl Fences {
 
     /// Enters unless another holder works on the payment. `token` must be fresh for each attempt.
     /// The payment's name is only formatted if there is a fence.
-    pub async fn enter(&self, payment: impl fmt::Display, token: Token) -> Result<Pass, HeldByAnother> {
-        let Some(settings) = &self.0 else { return Ok(Pass(None)) };
+    pub async fn enter(
+        &self,
+        payment: impl fmt::Display,
+        token: FenceToken,
+    ) -> Result<FencePass, HeldByAnother> {
+        let Some(settings) = &self.0 else { return Ok(FencePass(None)) };
         let mut held = HeldPass {
             settings: Arc::clone(settings),
             name: payment.to_string(),
@@ -75,12 +79,12 @@ impl Fences {
             hold: Hold::NotHeld,
             is_counted: false,
         };
-        if held.take().await { Ok(Pass(Some(held))) } else { Err(HeldByAnother) }
+        if held.take().await { Ok(FencePass(Some(held))) } else { Err(HeldByAnother) }
     }
 }
 
-impl Pass {
-    /// The interval for [`Pass::renew`]; `None` if there is nothing to renew.
+impl FencePass {
+    /// The interval for [`FencePass::renew`]; `None` if there is nothing to renew.
     pub fn renewal(&self) -> Option<Span> {
         let held = self.0.as_ref().filter(|held| held.hold == Hold::Ours)?;
         Some(held.settings.ttl.part(1, RENEWALS_PER_TTL).max(Span::from_ms(1)))
@@ -155,7 +159,7 @@ impl fmt::Debug for Fences {
     }
 }
 
-impl fmt::Debug for Pass {
+impl fmt::Debug for FencePass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Pass").field(&self.0.as_ref().map(|held| held.hold)).finish()
     }
@@ -171,7 +175,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     const TTL: Span = Span::from_ms(900);
-    const TOKEN: Token = Token::new(7);
+    const TOKEN: FenceToken = FenceToken::new(7);
 
     /// A fence with prepared answers that records its calls.
     #[derive(Default)]
@@ -188,17 +192,17 @@ mod tests {
     }
 
     impl Fence for Scripted {
-        fn take<'a>(&'a self, name: &'a str, token: Token, ttl: Span) -> FenceFuture<'a> {
+        fn take<'a>(&'a self, name: &'a str, token: FenceToken, ttl: Span) -> FenceFuture<'a> {
             assert_eq!((name, token, ttl), ("ch_1", TOKEN, TTL));
             self.answer("take")
         }
 
-        fn renew<'a>(&'a self, name: &'a str, token: Token, ttl: Span) -> FenceFuture<'a> {
+        fn renew<'a>(&'a self, name: &'a str, token: FenceToken, ttl: Span) -> FenceFuture<'a> {
             assert_eq!((name, token, ttl), ("ch_1", TOKEN, TTL));
             self.answer("renew")
         }
 
-        fn release<'a>(&'a self, name: &'a str, token: Token) -> FenceFuture<'a> {
+        fn release<'a>(&'a self, name: &'a str, token: FenceToken) -> FenceFuture<'a> {
             assert_eq!((name, token), ("ch_1", TOKEN));
             self.answer("release")
         }

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use counterfoil_core::types::time::Span;
-use counterfoil_gateway::fence::{Fence, FenceFailure, Fences, Token};
+use counterfoil_gateway::fence::{Fence, FenceFailure, FenceToken, Fences};
 use counterfoil_redis::Redis;
 use std::future::Future;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ pub(crate) const PATIENT: Duration = Duration::from_secs(20);
 pub(crate) const SHORT: Duration = Duration::from_millis(200);
 pub(crate) const LONG: Span = Span::from_ms(600_000);
 
-pub(crate) const ONE: Token = Token::new(1);
-pub(crate) const TWO: Token = Token::new(2);
+pub(crate) const ONE: FenceToken = FenceToken::new(1);
+pub(crate) const TWO: FenceToken = FenceToken::new(2);
 
 pub(crate) fn client(url: &str, timeout: Duration) -> Arc<Redis> {
     Arc::new(Redis::new(url, timeout).unwrap())

@@ -6,12 +6,12 @@ const BODY: &[u8] = br#"{"id":"evt_1","object":"event"}"#;
 const SECRET: &str = "whsec_test_secret";
 const TAG: &str = "0c8670ed117751cc551a20e35839447075c42800ea3cf3e8a2fbda99cd1e6edd";
 
-fn check(secrets: &[&str], header: &str, body: &[u8], now: Time) -> Result<(), Unopened> {
+fn check(secrets: &[&str], header: &str, body: &[u8], now: Time) -> Result<(), InboxError> {
     let secrets: Vec<WebhookSecret> = secrets.iter().map(|text| WebhookSecret::new(text)).collect();
     verify(&secrets, header.as_bytes(), body, now)
 }
 
-fn at(header: &str) -> Result<(), Unopened> {
+fn at(header: &str) -> Result<(), InboxError> {
     check(&[SECRET], header, BODY, NOW)
 }
 
@@ -47,42 +47,42 @@ fn a_malformed_header_is_refused() {
         format!("t=99999999999999999999,v1={TAG}"),
         format!("t={},v1={TAG}", i64::MAX),
     ] {
-        assert_eq!(at(&header), Err(Unopened::Malformed), "{header}");
+        assert_eq!(at(&header), Err(InboxError::Malformed), "{header}");
     }
-    assert_eq!(verify(&[WebhookSecret::new(SECRET)], b"t=1,v1=\xff", BODY, NOW), Err(Unopened::Malformed));
+    assert_eq!(verify(&[WebhookSecret::new(SECRET)], b"t=1,v1=\xff", BODY, NOW), Err(InboxError::Malformed));
 }
 
 #[test]
 fn a_header_is_bounded_in_bytes_and_in_parts() {
     let parts = |count: usize| format!("t={T},v1={TAG}{}", ",v0=x".repeat(count - 2));
     assert_eq!(at(&parts(SIGNATURE_PARTS_MAX)), Ok(()));
-    assert_eq!(at(&parts(SIGNATURE_PARTS_MAX + 1)), Err(Unopened::Malformed));
+    assert_eq!(at(&parts(SIGNATURE_PARTS_MAX + 1)), Err(InboxError::Malformed));
     let long = |bytes: usize| {
         let head = format!("t={T},v1={TAG},v0=");
         let rest = "x".repeat(bytes - head.len());
         head + &rest
     };
     assert_eq!(at(&long(SIGNATURE_BYTES_MAX)), Ok(()));
-    assert_eq!(at(&long(SIGNATURE_BYTES_MAX + 1)), Err(Unopened::Malformed));
+    assert_eq!(at(&long(SIGNATURE_BYTES_MAX + 1)), Err(InboxError::Malformed));
 }
 
 #[test]
 fn a_forged_signature_matches_nothing() {
     let header = format!("t={T},v1={TAG}");
-    assert_eq!(check(&["whsec_another_secret"], &header, BODY, NOW), Err(Unopened::NoMatch));
+    assert_eq!(check(&["whsec_another_secret"], &header, BODY, NOW), Err(InboxError::NoMatch));
     assert_eq!(
         check(&["test_secret"], &header, BODY, NOW),
-        Err(Unopened::NoMatch),
+        Err(InboxError::NoMatch),
         "the prefix is part of it"
     );
-    assert_eq!(check(&[""], &header, BODY, NOW), Err(Unopened::NoMatch));
-    assert_eq!(check(&[], &header, BODY, NOW), Err(Unopened::NoMatch));
-    assert_eq!(at(&format!("t={T},v1={}", "0".repeat(64))), Err(Unopened::NoMatch));
+    assert_eq!(check(&[""], &header, BODY, NOW), Err(InboxError::NoMatch));
+    assert_eq!(check(&[], &header, BODY, NOW), Err(InboxError::NoMatch));
+    assert_eq!(at(&format!("t={T},v1={}", "0".repeat(64))), Err(InboxError::NoMatch));
     for digit in 0..64 {
         let mut forged = TAG.as_bytes().to_vec();
         forged[digit] = if forged[digit] == b'0' { b'1' } else { b'0' };
         let forged = String::from_utf8(forged).unwrap();
-        assert_eq!(at(&format!("t={T},v1={forged}")), Err(Unopened::NoMatch), "digit {digit}");
+        assert_eq!(at(&format!("t={T},v1={forged}")), Err(InboxError::NoMatch), "digit {digit}");
     }
 }
 
@@ -92,15 +92,15 @@ fn an_altered_body_or_time_matches_nothing() {
     for byte in 0..BODY.len() {
         let mut altered = BODY.to_vec();
         altered[byte] ^= 1;
-        assert_eq!(check(&[SECRET], &header, &altered, NOW), Err(Unopened::NoMatch), "byte {byte}");
+        assert_eq!(check(&[SECRET], &header, &altered, NOW), Err(InboxError::NoMatch), "byte {byte}");
     }
     for altered in [&BODY[1..], &BODY[..BODY.len() - 1], b"", &[BODY, b"\n"].concat()] {
-        assert_eq!(check(&[SECRET], &header, altered, NOW), Err(Unopened::NoMatch));
+        assert_eq!(check(&[SECRET], &header, altered, NOW), Err(InboxError::NoMatch));
     }
-    assert_eq!(at(&format!("t={},v1={TAG}", T + 1)), Err(Unopened::NoMatch));
+    assert_eq!(at(&format!("t={},v1={TAG}", T + 1)), Err(InboxError::NoMatch));
     // The dot does not hide a shift: bytes of the body must not count as part of the time.
     let shifted = WebhookSecret::new(SECRET).sign(17, b"0.x");
-    assert_eq!(check(&[SECRET], &shifted.replace("t=17", "t=170"), b"x", NOW), Err(Unopened::NoMatch));
+    assert_eq!(check(&[SECRET], &shifted.replace("t=17", "t=170"), b"x", NOW), Err(InboxError::NoMatch));
 }
 
 #[test]
@@ -108,17 +108,17 @@ fn the_tolerance_is_five_minutes_both_ways_to_the_millisecond() {
     let header = format!("t={T},v1={TAG}");
     let moved = |ms: i64| check(&[SECRET], &header, BODY, Time::from_ms(NOW.ms() + ms));
     for (ms, expected) in [
-        (-300_001, Err(Unopened::FromTheFuture)),
+        (-300_001, Err(InboxError::FromTheFuture)),
         (-300_000, Ok(())),
         (0, Ok(())),
         (300_000, Ok(())),
-        (300_001, Err(Unopened::TooOld)),
-        (86_400_000, Err(Unopened::TooOld)),
+        (300_001, Err(InboxError::TooOld)),
+        (86_400_000, Err(InboxError::TooOld)),
     ] {
         assert_eq!(moved(ms), expected, "{ms}");
     }
     let old = check(&["whsec_another_secret"], &header, BODY, Time::from_ms(NOW.ms() + 300_001));
-    assert_eq!(old, Err(Unopened::NoMatch), "what is not the provider's has no age");
+    assert_eq!(old, Err(InboxError::NoMatch), "what is not the provider's has no age");
 }
 
 #[test]
@@ -133,15 +133,15 @@ fn both_secrets_are_accepted_during_a_rotation() {
         format!("t={T},v0={other},v1={old},v2=anything,x="),
     ] {
         assert_eq!(check(&["whsec_old", "whsec_new"], &header, BODY, NOW), Ok(()), "{header}");
-        assert_eq!(check(&["whsec_gone"], &header, BODY, NOW), Err(Unopened::NoMatch), "{header}");
+        assert_eq!(check(&["whsec_gone"], &header, BODY, NOW), Err(InboxError::NoMatch), "{header}");
     }
-    assert_eq!(check(&["whsec_new"], &format!("t={T},v1={old}"), BODY, NOW), Err(Unopened::NoMatch));
+    assert_eq!(check(&["whsec_new"], &format!("t={T},v1={old}"), BODY, NOW), Err(InboxError::NoMatch));
 }
 
 #[test]
 fn signatures_of_other_schemes_are_ignored() {
     let other = at(&format!("t={T},v0={TAG},v1={}", "0".repeat(64)));
-    assert_eq!(other, Err(Unopened::NoMatch));
+    assert_eq!(other, Err(InboxError::NoMatch));
 }
 
 /// Vectors from Python's `hmac`; the first from `openssl dgst -sha256 -hmac`.
