@@ -1,12 +1,17 @@
-//! The bug bank: mistakes that are planted on purpose, one at a time, to learn whether the simulator would see them.
+//! The bug bank: mistakes planted on purpose, one at a time, to measure whether the checks find
+//! them.
 //!
-//! They live in what surrounds the engine (store, connector, world, door) and look from outside as the same mistake
-//! inside it would. A bug the checks do not find within the bound is a hole in the checks or in the workload.
+//! The bugs sit around the engine (store, connector, world, frontend). From outside they look like
+//! the same mistake inside the engine. A bug that is not found within the bound is a gap in the
+//! checks or in the workload.
 //!
-//! Left out because the engine survives them, as runs have shown: work replaced whatever its revision (the claim in the
-//! same set guards it), a commit told as conflict or as not written though it happened, and a doubtful commit that is
-//! always said not to have happened (its own rows refuse the second). A connector that sends another amount or
-//! captures a hold, and a question that finds another payment, end with a human, which is the promise.
+//! Mistakes that the engine survives, as runs have shown, are left out:
+//! - Work replaced at any revision: the claim in the same set guards the work.
+//! - A commit reported as a conflict or as not written although it happened.
+//! - A doubtful commit that is always reported as not committed: its own rows refuse the second
+//!   one.
+//! - A connector that sends another amount or captures a hold, and a lookup that finds another
+//!   payment: both end as dead letters, as promised.
 
 use crate::check::Violation;
 use crate::draw::draw;
@@ -24,12 +29,11 @@ macro_rules! bugs {
         pub const BUGS: &[Bug] = &[$(Bug::$name),*];
 
         impl Bug {
-            /// Its name.
             pub const fn name(self) -> &'static str {
                 match self { $(Bug::$name => $word),* }
             }
 
-            /// What is wrong.
+            /// The mistake in one sentence.
             pub const fn what(self) -> &'static str {
                 match self { $(Bug::$name => $what),* }
             }
@@ -38,14 +42,14 @@ macro_rules! bugs {
 }
 
 bugs! {
-    NoFence "no-fence" "a claim is replaced whatever its revision",
-    ClaimOverwritten "claim-overwritten" "a claim is inserted over the one that is there",
+    NoFence "no-fence" "a claim is replaced at any revision",
+    ClaimOverwritten "claim-overwritten" "a claim is inserted over an existing one",
     FloorIgnored "floor-ignored" "a debit may pass the floor",
     CapIgnored "cap-ignored" "a credit may pass the cap",
-    HoldsNotCounted "holds-not-counted" "what is held may be spent again",
+    HoldsNotCounted "holds-not-counted" "held money may be spent again",
     ReversedTwice "reversed-twice" "a transaction is undone twice",
     CodeTwice "code-twice" "two accounts get one code",
-    HoldEndsTwice "hold-ends-twice" "a hold ends whatever its revision",
+    HoldEndsTwice "hold-ends-twice" "a hold ends at any revision",
     SlotShared "slot-shared" "two processes get one worker slot",
     TornWork "torn-work" "a claim is stored without its work",
     TornAudit "torn-audit" "a change is stored without its audit record",
@@ -65,18 +69,18 @@ bugs! {
     PositionGap "position-gap" "positions are not dense",
     AnswersForgotten "answers-forgotten" "settled claims vanish before their window is over",
     StaleRead "stale-read" "reads come from a copy that lags",
-    DueNever "due-never" "left work is never found",
+    DueNever "due-never" "abandoned work is never found",
     HoldsNeverLapse "holds-never-lapse" "lapsed holds are never found",
     AgedEarly "aged-early" "answers are dropped before their window is over",
     FoldShort "fold-short" "a balance leaves the last entry out",
     SnapshotWrong "snapshot-wrong" "a snapshot is off by one unit",
     ClockJumps "clock-jumps" "leases and waits follow a wall clock that is set forward",
-    ClockSkewed "clock-skewed" "each process has its own idea of the store's clock",
+    ClockSkewed "clock-skewed" "each process has a different offset to the store's clock",
     ClockGoesBack "clock-goes-back" "the store's clock goes back",
     SpawnLost "spawn-lost" "a task is lost with its client",
     SleepForever "sleep-forever" "a worker never wakes up",
-    ChanceStuck "chance-stuck" "chance is a constant",
-    KeyFresh "key-fresh" "every call has a key of its own",
+    ChanceStuck "chance-stuck" "random numbers are constant",
+    KeyFresh "key-fresh" "every call has a different key",
     KeyConstant "key-constant" "all payments share one provider key",
     TimeoutIsNotSent "timeout-is-not-sent" "a timeout is taken for a request that never left",
     CutIsNotSent "cut-is-not-sent" "a cut connection is taken for a request that never left",
@@ -84,25 +88,25 @@ bugs! {
     ErrorIsApproval "error-is-approval" "a server error is taken for an approval",
     UnreadableIsApproval "unreadable-is-approval" "an unreadable answer is taken for an approval",
     TimeoutIsRejected "timeout-is-rejected" "a timeout is taken for a rejection",
-    UnclearIsNothing "unclear-is-nothing" "a question without answer is taken for `nothing there`",
+    UnclearIsNothing "unclear-is-nothing" "a lookup without answer is taken for `not found`",
     LagIgnored "lag-ignored" "`not found` is believed at once",
     LateIgnored "late-ignored" "late delivery is not waited for",
     WindowOverstated "window-overstated" "the provider is believed to remember keys longer than it does",
     ReexecutionDenied "reexecution-denied" "the provider is believed never to execute a key again",
     AmountEchoed "amount-echoed" "our own amount is taken for the provider's",
-    CaptureEchoed "capture-echoed" "our own wish is taken for the provider's word on capture",
-    EndpointNotPinned "endpoint-not-binding" "a payment is repeated at another endpoint",
+    CaptureEchoed "capture-echoed" "the requested state is taken for the provider's",
+    EndpointNotPinned "endpoint-not-pinned" "a payment is repeated at another endpoint",
     CallHedged "call-hedged" "a slow call is sent again under a second key",
     SendsLate "sends-late" "a connector that slept sends after its deadline",
     ReplyBeforeCommit "reply-before-commit" "a pending outcome is answered as success",
     PendingIsFailure "pending-is-failure" "a pending outcome is answered as failure",
-    ReplayRewritten "replay-rewritten" "a replay is rendered anew",
+    ReplayRewritten "replay-rewritten" "a replay is rendered again",
     FingerprintIgnored "fingerprint-ignored" "another request under the key gets the first one's answer",
     KeyWithoutTenant "key-without-tenant" "two tenants share their keys",
     KeyForgotten "key-forgotten" "a retry is taken for a new request",
     NeverAnswers "never-answers" "a waiting request is never woken",
-    InUseForever "in-use-forever" "a retry is told `in use` whatever the record says",
-    TenantIgnored "tenant-ignored" "a look-up shows another tenant's charge",
+    InUseForever "in-use-forever" "a retry gets `in use` in every state of the claim",
+    TenantIgnored "tenant-ignored" "a read shows another tenant's charge",
     BalanceOld "balance-old" "a balance is served from an old cache",
     VoidUnderChargeKey "void-under-charge-key" "a void is sent under the key of the charge",
     CaptureKeyFresh "capture-key-fresh" "a capture is sent again under a new key",
@@ -126,32 +130,29 @@ bugs! {
     PayoutUnknownIsFailure "payout-unknown-is-failure" "a payout without answer is taken for refused",
     PayoutUnknownIsDone "payout-unknown-is-done" "a payout without answer is taken for paid",
     PayoutLateIsDeclined "payout-late-is-declined" "a payout that takes long is taken for declined by the bank",
-    PayoutOverdraws "payout-overdraws" "two payouts look at one balance and both take it",
+    PayoutOverdraws "payout-overdraws" "two payouts read one balance and both take it",
     PayoutUnposted "payout-unposted" "a payout is paid without its posting",
     PayoutKept "payout-kept" "a payout fails and its money stays reserved",
     TornPayout "torn-payout" "a payout stays open though its claim is settled",
-    OutageIsFailure "outage-is-failure" "a store that is away is answered as a failed charge",
+    OutageIsFailure "outage-is-failure" "a store outage is answered as a failed charge",
 }
 
 impl Bug {
-    /// The bug of that name.
     pub fn parse(name: &str) -> Option<Bug> {
         BUGS.iter().copied().find(|bug| bug.name() == name)
     }
 }
 
-/// How a bug was found.
+/// The run in which a bug was found.
 #[derive(Clone, Debug)]
 pub struct Hit {
-    /// How many seeds it took.
+    /// Number of seeds run until then.
     pub seeds: u64,
-    /// What was seen.
     pub violation: Violation,
-    /// How long it took.
     pub took: Duration,
 }
 
-/// Looks for a planted bug in so many seeds.
+/// Looks for a planted bug in at most `bound` seeds.
 pub fn hunt(bug: Bug, first: u64, bound: u64) -> Option<Hit> {
     let begun = Instant::now();
     (first..first.saturating_add(bound)).zip(1..).find_map(|(seed, seeds)| {
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_at_least_eighty_and_their_names_are_unique() {
+    fn the_bank_has_at_least_eighty_bugs_with_unique_names() {
         let names: std::collections::BTreeSet<_> = BUGS.iter().map(|bug| bug.name()).collect();
         assert!(names.len() == BUGS.len() && BUGS.len() >= 80, "{}", BUGS.len());
     }

@@ -1,6 +1,8 @@
-//! Many seeds, on several threads: each seed is run by one thread alone and is the same run wherever it is run.
+//! Campaigns: many seeds on several threads. Each seed runs on one thread and gives the same run on
+//! any thread.
 //!
-//! Memory is bounded whatever the length: of each run only its sums are kept, and of broken ones the first few.
+//! Memory is bounded for any length: only the sums of all runs and the first failing seeds are
+//! kept.
 
 use crate::bank::Bug;
 use crate::check::Violation;
@@ -15,38 +17,34 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Broken seeds that are remembered by number.
-const REMEMBERED: usize = 100;
-/// How often progress is told.
-const TOLD_EVERY: Duration = Duration::from_secs(15);
+/// Failing seeds that are kept.
+const KEPT: usize = 100;
+/// Interval of progress lines.
+const PROGRESS_EVERY: Duration = Duration::from_secs(15);
 
-/// What is to be run.
+/// The plan of a campaign. A bound that is `None` does not end the campaign.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// The first seed.
     pub first: u64,
-    /// How many seeds, if that is the end.
+    /// Number of seeds.
     pub seeds: Option<u64>,
-    /// How long, if that is the end.
     pub time: Option<Duration>,
-    /// How many charges, if that is the end.
+    /// Number of charges.
     pub charges: Option<u64>,
-    /// How many threads.
     pub threads: usize,
-    /// Only this profile.
     pub profile: Option<&'static ProviderProfile>,
-    /// What is broken on purpose.
+    /// The planted bug, if any.
     pub bug: Option<Bug>,
     /// Run every seed twice and compare.
     pub twice: bool,
-    /// Stop at the first broken seed.
+    /// Stop at the first failing seed.
     pub stop: bool,
-    /// Tell of progress and of what breaks.
-    pub aloud: bool,
+    /// Print progress and violations.
+    pub verbose: bool,
 }
 
 impl Plan {
-    /// So many seeds, on one thread.
+    /// `seeds` seeds on one thread.
     pub fn seeds(first: u64, count: u64) -> Plan {
         Plan {
             first,
@@ -58,7 +56,7 @@ impl Plan {
             bug: None,
             twice: false,
             stop: false,
-            aloud: false,
+            verbose: false,
         }
     }
 }
@@ -70,14 +68,12 @@ impl Plan {
     }
 }
 
-/// What came of it.
+/// Result of a campaign.
 #[derive(Clone, Debug, Default)]
 pub struct Campaign {
-    /// Sums.
     pub report: Report,
-    /// The first seeds that broke something, each with the first thing it broke.
+    /// The first failing seeds, with the first violation.
     pub broken: Vec<(u64, Violation)>,
-    /// Time it took.
     pub took: Duration,
 }
 
@@ -87,10 +83,10 @@ struct Shared {
     next: AtomicU64,
     charges: AtomicU64,
     stopped: AtomicBool,
-    told: Mutex<(Campaign, Instant)>,
+    progress: Mutex<(Campaign, Instant)>,
 }
 
-/// Runs a plan to its end.
+/// Runs a plan to the end.
 pub fn campaign(plan: Plan) -> Campaign {
     let begun = Instant::now();
     let shared = Shared {
@@ -99,21 +95,21 @@ pub fn campaign(plan: Plan) -> Campaign {
         next: AtomicU64::new(plan.first),
         charges: AtomicU64::new(0),
         stopped: AtomicBool::new(false),
-        told: Mutex::new((Campaign::default(), begun)),
+        progress: Mutex::new((Campaign::default(), begun)),
     };
     std::thread::scope(|scope| {
         for _ in 0..plan.threads.max(1) {
             scope.spawn(|| while shared.one() {});
         }
     });
-    let (mut campaign, _) = shared.told.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (mut campaign, _) = shared.progress.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     campaign.took = begun.elapsed();
     campaign.broken.sort_by_key(|(seed, _)| *seed);
     campaign
 }
 
 impl Shared {
-    /// Runs the next seed; says whether there may be another.
+    /// Runs the next seed; returns whether there may be another.
     fn one(&self) -> bool {
         let plan = &self.plan;
         let seed = self.next.fetch_add(1, Ordering::Relaxed);
@@ -125,8 +121,8 @@ impl Shared {
             return false;
         }
         let script = plan.script(seed);
-        let outcome = caught(|| run(&script, plan.bug)).unwrap_or_else(Outcome::panicked);
-        let again = plan.twice.then(|| caught(|| run(&script, plan.bug)).map(|again| again.trace));
+        let outcome = catch_panic(|| run(&script, plan.bug)).unwrap_or_else(Outcome::panicked);
+        let again = plan.twice.then(|| catch_panic(|| run(&script, plan.bug)).map(|again| again.trace));
         let differs = again.is_some_and(|again| again != Ok(outcome.trace));
         self.charges.fetch_add(outcome.seen.charges, Ordering::Relaxed);
         self.note(seed, script.setup.profile.name, &outcome, differs);
@@ -134,8 +130,8 @@ impl Shared {
     }
 
     fn note(&self, seed: u64, profile: &str, outcome: &Outcome, differs: bool) {
-        let mut told = lock(&self.told);
-        let (campaign, last) = &mut *told;
+        let mut progress = lock(&self.progress);
+        let (campaign, last) = &mut *progress;
         campaign.report.add(outcome);
         campaign.report.differing = campaign.report.differing.saturating_add(u64::from(differs));
         let two = "two runs of the seed differ".to_owned();
@@ -144,22 +140,22 @@ impl Shared {
             if self.plan.stop {
                 self.stopped.store(true, Ordering::Relaxed);
             }
-            if campaign.broken.len() < REMEMBERED {
-                if self.plan.aloud {
+            if campaign.broken.len() < KEPT {
+                if self.plan.verbose {
                     println!("seed {seed} ({profile}): {first}");
                 }
                 campaign.broken.push((seed, first));
             }
         }
-        if self.plan.aloud && last.elapsed() >= TOLD_EVERY {
+        if self.plan.verbose && last.elapsed() >= PROGRESS_EVERY {
             *last = Instant::now();
             println!("{}", campaign.report.line(self.begun.elapsed()));
         }
     }
 }
 
-/// Does something with each of many things, on several threads.
-pub fn side_by_side<T: Sync>(threads: usize, things: &[T], act: impl Fn(&T) + Sync) {
+/// Calls `act` for each thing, on several threads.
+pub fn in_parallel<T: Sync>(threads: usize, things: &[T], act: impl Fn(&T) + Sync) {
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..threads.max(1) {
@@ -172,8 +168,8 @@ pub fn side_by_side<T: Sync>(threads: usize, things: &[T], act: impl Fn(&T) + Sy
     });
 }
 
-/// What a run comes to, or what it said when it panicked.
-fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+/// Runs the closure; returns the message if it panics.
+fn catch_panic<T>(run: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()

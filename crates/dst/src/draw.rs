@@ -1,14 +1,14 @@
-//! Drawing a run from a seed. Swarm testing: every seed turns some faults off and chooses its own intensities, so that
-//! rare combinations are not drowned by common ones.
+//! Drawing a run from a seed, as in swarm testing. Every seed turns some faults off and chooses
+//! intensities, so that common combinations do not drown rare ones.
 
 use crate::chance::Chance;
 use crate::client::{LIVES, OPERATIONS, PAYOUTS_ALIKE};
 use crate::faults::{FAULTS, Fault, Odds};
-use crate::script::{Ask, Event, Script, Setup, Source, What};
+use crate::script::{Action, Ask, Event, FaultSource, Script, Setup};
 use counterfoil_gateway::ProviderProfile;
 use counterfoil_gateway::profile::PROFILES;
 
-/// The run of a seed, on the profile it draws or the one that is wanted.
+/// The run of a seed, on the wanted profile or a drawn one.
 pub fn draw(seed: u64, wanted: Option<&'static ProviderProfile>) -> Script {
     let mut chance = Chance::at(&[seed, 1_000]);
     let [first, ..] = &PROFILES;
@@ -16,8 +16,9 @@ pub fn draw(seed: u64, wanted: Option<&'static ProviderProfile>) -> Script {
     let drawn = chance.pick(&profiles, first);
     let mut setup = setup(seed, wanted.unwrap_or(drawn), &mut chance);
     let mut events = events(&setup, &mut chance);
-    let faults = Source::Drawn(odds(&mut chance));
-    // Each with a chance of its own: what is added here leaves the rest of a seed's run as it was.
+    let faults = FaultSource::Drawn(odds(&mut chance));
+    // Each part has a separate random stream, so adding a part leaves the rest of a seed's run
+    // unchanged.
     crowd(&setup, &mut Chance::at(&[seed, 1_001]), &mut events);
     operators(&mut setup, &mut Chance::at(&[seed, 1_002]), &mut events);
     payouts(&setup, &mut Chance::at(&[seed, 1_003]), &mut events);
@@ -26,7 +27,7 @@ pub fn draw(seed: u64, wanted: Option<&'static ProviderProfile>) -> Script {
     Script { setup, events, faults }
 }
 
-/// In every other run there are operators, who settle dead letters while faults strike and afterwards.
+/// Half of the runs have operators, who resolve dead letters during the faults and afterwards.
 fn operators(setup: &mut Setup, chance: &mut Chance, events: &mut Vec<Event>) {
     if chance.percent(50) {
         return;
@@ -40,7 +41,7 @@ fn operators(setup: &mut Setup, chance: &mut Chance, events: &mut Vec<Event>) {
     }
 }
 
-/// Payouts, each asked for again and again: here and there, or many at once from one account.
+/// Payouts with retries: scattered, or many at once from a single account.
 fn payouts(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
     let (tenant, first) = (chance.between(1, 2), chance.below(PAYOUTS_ALIKE));
     let at = (setup.end / 2).saturating_add(chance.below(setup.end / 2));
@@ -60,17 +61,17 @@ fn payouts(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
     }
 }
 
-/// In every other run the provider sends events, mostly soon after somebody asked for something, and about anything: early,
-/// late, twice, or out of nowhere.
+/// In half of the runs the provider sends events: early, late, twice, or about any payment, and
+/// mostly soon after a request.
 fn hints(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
     if chance.percent(50) {
         return;
     }
     let asked: Vec<u64> = events.iter().map(|event| event.at).collect();
     for _ in 0..chance.pick(&[10, 60, 240], 60) {
-        let what = What::Hint { process: chance.below(setup.processes), number: chance.below(16) };
+        let action = Action::Hint { process: chance.below(setup.processes), number: chance.below(16) };
         let at = chance.pick(&asked, 0).saturating_add(chance.below(10_000));
-        events.push(Event { at: at.min(setup.end), what });
+        events.push(Event { at: at.min(setup.end), action });
     }
 }
 
@@ -107,7 +108,7 @@ fn setup(seed: u64, profile: &'static ProviderProfile, chance: &mut Chance) -> S
     }
 }
 
-/// Which faults may happen in this run, and how often.
+/// The possible faults of this run and their odds.
 fn odds(chance: &mut Chance) -> Odds {
     let mut odds = Odds::default();
     let share = chance.pick(&[100, 60, 30, 10], 60);
@@ -124,7 +125,7 @@ fn odds(chance: &mut Chance) -> Odds {
         often(chance, &[0, 100_000, 400_000]),
         often(chance, &[0, 500, 2_000, 8_000]),
     ];
-    // Lies of the provider end in parking: with many of them little else would be seen.
+    // Wrong answers of the provider end as dead letters. Many of them would hide everything else.
     if chance.percent(70) {
         for lie in [
             Fault::WrongAmount,
@@ -158,34 +159,34 @@ fn events(setup: &Setup, chance: &mut Chance) -> Vec<Event> {
             0 => Ask::Look { number: chance.below(64) },
             1..=5 => Ask::Charge { tenant: chance.between(1, 2), key: chance.below(charges), body },
             _ if ledger == 0 => Ask::Charge { tenant: 1, key: chance.below(charges), body },
-            _ => Ask::Keep { key: first_book.saturating_add(chance.below(ledger)), body },
+            _ => Ask::Ledger { key: first_book.saturating_add(chance.below(ledger)), body },
         };
         let patience = chance.percent(impatient).then(|| chance.below(3_000));
-        let what = What::Ask { process: chance.below(setup.processes), ask, patience };
-        events.push(Event { at, what });
+        let action = Action::Ask { process: chance.below(setup.processes), ask, patience };
+        events.push(Event { at, action });
     }
     for _ in 0..chance.pick(&[0, 0, 1, 4], 0) {
         let process = chance.below(setup.processes);
-        let what = match chance.below(10) {
-            0 | 1 => What::Crash { process, back: chance.between(100, 20_000) },
-            2..=4 => What::Pause { process, ms: chance.pick(&[2_000, 35_000, 90_000, 400_000], 35_000) },
-            5 => What::Drain { process },
-            6 | 7 => What::ProviderDown(chance.between(1_000, 60_000)),
-            _ => What::StoreDown(chance.between(100, 70_000)),
+        let action = match chance.below(10) {
+            0 | 1 => Action::Crash { process, back: chance.between(100, 20_000) },
+            2..=4 => Action::Pause { process, ms: chance.pick(&[2_000, 35_000, 90_000, 400_000], 35_000) },
+            5 => Action::Drain { process },
+            6 | 7 => Action::ProviderDown(chance.between(1_000, 60_000)),
+            _ => Action::StoreDown(chance.between(100, 70_000)),
         };
-        events.push(Event { at: chance.below(setup.end), what });
+        events.push(Event { at: chance.below(setup.end), action });
     }
     // Long sleeps let windows, waits and quiescence end while faults still strike.
     for _ in 0..chance.pick(&[0, 0, 1, 3], 0) {
         let ms = chance.pick(&[40_000, 200_000, 200_000, 4_000_000, 50_000_000], 200_000);
-        events.push(Event { at: chance.below(setup.end), what: What::Freeze(ms) });
+        events.push(Event { at: chance.below(setup.end), action: Action::Freeze(ms) });
     }
     lives(setup, chance, &mut events);
     events
 }
 
-/// Many charges beside the few that are asked for again and again: what happens to one of them is as likely as before,
-/// and the processes' own work is shared by all.
+/// A crowd of charges in addition to the few with many retries. The crowd does not change the odds
+/// of the others, and shares the background work of the processes.
 fn crowd(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
     let size = chance.pick(&[0, 60, 180, 180], 60);
     let within = chance.pick(&[setup.end, setup.end / 4], setup.end);
@@ -207,11 +208,11 @@ fn crowd(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
 
 fn ask_once(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>, at: u64, ask: Ask) {
     let patience = chance.percent(10).then(|| chance.below(3_000));
-    let what = What::Ask { process: chance.below(setup.processes), ask, patience };
-    events.push(Event { at, what });
+    let action = Action::Ask { process: chance.below(setup.processes), ask, patience };
+    events.push(Event { at, action });
 }
 
-/// Charges that are captured, voided and refunded, side by side and again and again, and some that a wallet pays in part.
+/// Charges with captures, voids and refunds, concurrent and repeated. A wallet pays a part of some.
 fn lives(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
     let kinds = chance.pick(&[2, 4, 8], 4);
     for _ in 0..chance.pick(&[0, 1, 2, 5], 1) {
@@ -226,14 +227,14 @@ fn lives(setup: &Setup, chance: &mut Chance, events: &mut Vec<Event>) {
     }
 }
 
-/// What is asked of one charge after it was made.
+/// Operations on one charge.
 fn operations(
     setup: &Setup,
     chance: &mut Chance,
     events: &mut Vec<Event>,
     (tenant, key, mut at): (u64, u64, u64),
 ) {
-    // What a hold can have first, or what a capture can.
+    // The first operation suits an authorized or a captured charge.
     let first = chance.pick(&[0, 0, 1, 2, 3, 4, 5, 6], 0);
     let burst = chance.percent(40);
     for turn in 0..chance.pick(&[1, 3, 6, 12], 3) {

@@ -1,10 +1,10 @@
-//! The executor: one thread, virtual time, and a seeded choice of who runs next.
+//! The executor: one thread, virtual time, and a seeded choice of the next task.
 //!
-//! Every task belongs to a group. A group is one incarnation of a process, or the world outside. A group can be
-//! killed (all its tasks are dropped at once, wherever they wait) and paused (its tasks are not run for a while and
-//! then go on as if nothing had happened).
+//! Every task belongs to a group: one incarnation of a process, or the outside world. Killing a
+//! group drops all its tasks at once, wherever they wait. Pausing a group stops its tasks for a
+//! while; then they continue as if nothing had happened.
 
-use crate::chance::{Chance, Sum, mix};
+use crate::chance::{Chance, FixedHasher, mix};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::Future;
 use std::hash::BuildHasherDefault;
@@ -13,36 +13,33 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// Identifies a group.
 pub type Group = u64;
-/// Identifies a task.
 pub type TaskId = u64;
 
-/// The group of what never dies: the network, the store's and the provider's own machines.
+/// The group that never dies: the network, and the machines of store and provider.
 pub const OUTSIDE: Group = 0;
 
 type Boxed = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A handle to the executor.
 #[derive(Clone)]
 pub struct Executor {
     core: Arc<Mutex<Core>>,
-    /// Tasks that were woken since somebody was chosen, in order.
+    /// Tasks woken since the last choice, in order.
     woken: Arc<Mutex<Vec<TaskId>>>,
 }
 
 struct Core {
     now: u64,
-    tasks: HashMap<TaskId, Task, BuildHasherDefault<Sum>>,
-    /// Tasks that may run; some may have ended since.
+    tasks: HashMap<TaskId, Task, BuildHasherDefault<FixedHasher>>,
+    /// Runnable tasks. Some may have ended since.
     ready: Vec<TaskId>,
-    /// Tasks that may run when their group is no longer paused.
+    /// Runnable tasks of paused groups.
     held: Vec<TaskId>,
     next: TaskId,
     timers: BTreeMap<(u64, u64), Option<Waker>>,
     timer: u64,
     paused: BTreeMap<Group, u64>,
-    /// Groups that were killed: nothing runs there any more.
+    /// Killed groups, in which nothing runs any more.
     gone: BTreeSet<Group>,
     chance: Chance,
     in_order: bool,
@@ -52,7 +49,7 @@ struct Core {
 
 struct Task {
     group: Group,
-    /// Absent while it is polled.
+    /// `None` while the future is polled.
     future: Option<Boxed>,
     bell: Arc<Bell>,
     waker: Waker,
@@ -60,7 +57,7 @@ struct Task {
 
 struct Bell {
     task: TaskId,
-    /// It is among those that may run already.
+    /// Whether the task is already among the runnable ones.
     rung: AtomicBool,
     woken: Arc<Mutex<Vec<TaskId>>>,
 }
@@ -77,24 +74,24 @@ impl Wake for Bell {
     }
 }
 
-/// Locks, whatever happened to whoever held it: there is one thread.
+/// Locks, also after a panic of an earlier holder: there is only one thread.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What one step did.
+/// Result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A task of this group was run.
+    /// A task of this group ran.
     Ran(Group),
-    /// Time went on.
+    /// Time advanced.
     Waited,
     /// Nothing is left to do before the limit.
     Idle,
 }
 
 impl Executor {
-    /// An executor whose choices follow `seed`. `in_order` takes the choice away: the oldest task runs first.
+    /// An executor whose choices follow `seed`. With `in_order`, the oldest task always runs first.
     pub fn new(seed: u64, in_order: bool) -> Executor {
         let core = Core {
             now: 0,
@@ -119,12 +116,12 @@ impl Executor {
         lock(&self.core).now
     }
 
-    /// How many times a task was run so far.
+    /// Number of task polls so far.
     pub fn polls(&self) -> u64 {
         lock(&self.core).polls
     }
 
-    /// Everything that happened so far, as one number.
+    /// A hash of everything that has happened so far.
     pub fn trace(&self) -> u64 {
         lock(&self.core).trace
     }
@@ -135,7 +132,8 @@ impl Executor {
         core.trace = mix(&[core.trace, core.now, mix(words)]);
     }
 
-    /// Starts a task in a group, unless that was killed: what is dropped with it may want to go on.
+    /// Starts a task in a group. Killed groups start nothing: values dropped with the group may
+    /// spawn.
     pub fn spawn(&self, group: Group, future: impl Future<Output = ()> + Send + 'static) -> TaskId {
         let mut core = lock(&self.core);
         let id = core.next;
@@ -152,13 +150,13 @@ impl Executor {
         id
     }
 
-    /// Waits so many virtual milliseconds; at least once for the others to run.
+    /// Waits `ms` virtual milliseconds, and yields at least once.
     pub fn sleep(&self, ms: u64) -> Sleep {
         let until = self.now().saturating_add(ms);
         Sleep { executor: self.clone(), until, id: None }
     }
 
-    /// Drops all tasks of a group, for good.
+    /// Drops all tasks of a group for good.
     pub fn kill(&self, group: Group) {
         let dropped: Vec<Task> = {
             let mut core = lock(&self.core);
@@ -170,18 +168,19 @@ impl Executor {
             ids.sort_unstable();
             ids.iter().filter_map(|id| core.tasks.remove(id)).collect()
         };
-        // Outside the lock: what is dropped may wake others.
+        // Dropped outside the lock, because dropping a task may wake others.
         drop(dropped);
     }
 
-    /// Drops every task. What is left when a run ends would keep the executor, and the executor it, for good.
+    /// Drops every task. Otherwise the remaining tasks and the executor would keep each other
+    /// alive.
     pub fn end(&self) {
         loop {
             let left = std::mem::take(&mut lock(&self.core).tasks);
             if left.is_empty() {
                 return;
             }
-            // Outside the lock: what is dropped may wake others.
+            // Dropped outside the lock, because dropping a task may wake others.
             drop(left);
         }
     }
@@ -192,7 +191,7 @@ impl Executor {
         dropped.is_some()
     }
 
-    /// Runs nothing of the group before `until`.
+    /// Runs no task of the group before `until`.
     pub fn pause(&self, group: Group, until: u64) {
         let mut core = lock(&self.core);
         core.timer = core.timer.saturating_add(1);
@@ -202,7 +201,7 @@ impl Executor {
         *end = (*end).max(until);
     }
 
-    /// When the last pause ends, if anybody is paused.
+    /// The end of the last pause, if any group is paused.
     pub fn paused_until(&self) -> Option<u64> {
         lock(&self.core).paused.values().max().copied()
     }
@@ -214,7 +213,7 @@ impl Executor {
         core.release();
     }
 
-    /// Runs one task, or lets time go on to the next timer at or before `limit`.
+    /// Runs one task, or advances time to the next timer at or before `limit`.
     pub fn step(&self, limit: u64) -> Step {
         if let Some((id, group, mut future, waker)) = self.choose() {
             let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
@@ -249,11 +248,11 @@ impl Executor {
         Step::Waited
     }
 
-    /// Picks a runnable task and takes its future out.
+    /// Chooses a runnable task and takes its future out.
     fn choose(&self) -> Option<(TaskId, Group, Boxed, Waker)> {
         let mut core = lock(&self.core);
         let core = &mut *core;
-        // In the order of their numbers: who wakes many may do so in any order.
+        // Sorted by id, because one task may wake many in any order.
         let mut woken = lock(&self.woken);
         woken.sort_unstable();
         core.ready.append(&mut woken);
@@ -276,7 +275,7 @@ impl Executor {
 }
 
 impl Core {
-    /// Where the next task stands among those that may run.
+    /// The index of the next task among the runnable ones.
     fn place(&mut self) -> Option<usize> {
         if self.in_order {
             return self.ready.iter().enumerate().min_by_key(|(_, id)| **id).map(|(place, _)| place);
@@ -288,7 +287,7 @@ impl Core {
         }
     }
 
-    /// Whoever was held back is looked at again.
+    /// Makes the tasks of paused groups runnable again; still paused ones are sorted out later.
     fn release(&mut self) {
         self.ready.append(&mut self.held);
     }
@@ -342,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn time_goes_on_only_when_nobody_can_run() {
+    fn time_advances_only_when_no_task_can_run() {
         let executor = Executor::new(1, false);
         let seen = Arc::new(AtomicU64::new(0));
         let (at, clock) = (Arc::clone(&seen), executor.clone());
@@ -358,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_left_of_a_run_that_has_ended() {
+    fn an_ended_run_leaves_no_task() {
         let executor = Executor::new(1, false);
         let (kept, clock) = (Arc::new(()), executor.clone());
         let held = Arc::clone(&kept);
@@ -373,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_group_is_gone_and_a_paused_one_goes_on_later() {
+    fn a_killed_group_is_gone_and_a_paused_one_continues_later() {
         let executor = Executor::new(1, false);
         let (dead, late) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         for (group, seen) in [(1, &dead), (2, &late)] {
@@ -390,9 +389,9 @@ mod tests {
         assert_eq!((dead.load(Ordering::SeqCst), late.load(Ordering::SeqCst)), (0, 60));
     }
 
-    /// What is dropped with a process may ask for a task, as work does whose client hung up.
+    /// A value dropped with a process may spawn a task, as the work of a client that hung up does.
     #[test]
-    fn nothing_is_begun_in_a_group_that_was_killed() {
+    fn a_killed_group_starts_no_task() {
         struct Heir(Executor, Arc<AtomicU64>);
         impl Drop for Heir {
             fn drop(&mut self) {

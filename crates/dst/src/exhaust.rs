@@ -1,61 +1,54 @@
-//! Every fault at every place: singles, and pairs in their order, for one charge and for what is asked of one.
+//! Exhaustive fault injection: every fault at every place of a short scene, alone and in pairs.
 
-use crate::campaign::side_by_side;
+use crate::campaign::in_parallel;
 use crate::check::Violation;
 use crate::client::{LIVES, OPERATIONS};
 use crate::executor::lock;
 use crate::faults::{FAULTS, Fault, Point, SITES, Site};
 use crate::run::run;
-use crate::script::{Ask, Event, Script, Setup, Source, What};
+use crate::script::{Action, Ask, Event, FaultSource, Script, Setup};
 use counterfoil_gateway::ProviderProfile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
-/// What was tried on one profile.
+/// Result of a scene on a profile.
 #[derive(Clone, Debug, Default)]
-pub struct Tried {
+pub struct ExhaustResult {
     /// Runs with one fault.
     pub singles: u64,
-    /// Runs with two.
+    /// Runs with two faults.
     pub pairs: u64,
-    /// Runs that broke something; the first of them with the first thing they broke.
+    /// Failing runs, with the first violation.
     pub broken: Vec<(Script, Violation)>,
 }
 
-/// Which pairs are tried.
+/// The pairs of faults to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Depth {
-    /// None.
     Singles,
-    /// What goes wrong with the first call, and then everything at every place.
+    /// Every fault at the first call, with every fault at every place.
     CallPairs,
-    /// Everything at every place, and then everything at every place that is reached then.
+    /// Every fault at every place, with every fault at every place reached after it.
     AllPairs,
 }
 
-/// What is tried. What comes before it is done without faults.
+/// The operation under test. Its preparation runs without faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scene {
-    /// A charge.
     Charge,
-    /// The capture of a hold.
     Capture,
-    /// The void of a hold.
     Void,
-    /// A refund of a part.
+    /// A partial refund.
     Refund,
-    /// A charge that a wallet pays in part.
+    /// A charge paid in part by a wallet.
     Split,
-    /// A payout.
     Payout,
 }
 
-/// Every scene.
 pub const SCENES: [Scene; 6] =
     [Scene::Charge, Scene::Capture, Scene::Void, Scene::Refund, Scene::Split, Scene::Payout];
 
 impl Scene {
-    /// Its name.
     pub const fn name(self) -> &'static str {
         match self {
             Scene::Charge => "charge",
@@ -67,12 +60,11 @@ impl Scene {
         }
     }
 
-    /// The scene of that name.
     pub fn parse(name: &str) -> Option<Scene> {
         SCENES.into_iter().find(|scene| scene.name() == name)
     }
 
-    /// The charge that is made first, if one is, and what is asked for.
+    /// The preparing charge, if any, and the request under test.
     fn asks(self) -> (Option<Ask>, Ask) {
         let charge = |key| Ask::Charge { tenant: 1, key, body: 0 };
         let on = |key: u64, number: u64| Ask::Operate {
@@ -80,7 +72,7 @@ impl Scene {
             key: key.saturating_mul(OPERATIONS).saturating_add(number),
             body: 0,
         };
-        // What the numbers stand for is said in `client`.
+        // The `client` module defines the meaning of the keys.
         let (hold, captured, split) = (LIVES, LIVES.saturating_add(1), charge(LIVES.saturating_add(6)));
         match self {
             Scene::Charge => (None, charge(2)),
@@ -92,7 +84,7 @@ impl Scene {
         }
     }
 
-    /// It is asked for twice: by the client and by its retry at another process.
+    /// The scene as a script: the request, and its retry at another process.
     pub fn script(self, profile: &'static ProviderProfile, exclusive: bool) -> Script {
         let mut setup = Setup::plain(1, profile);
         setup.end = 1_200;
@@ -101,20 +93,20 @@ impl Scene {
         setup.processes = if exclusive { 1 } else { 2 };
         let (first, ask) = self.asks();
         setup.quiet = u64::from(first.is_some());
-        let at = |at, process, ask| Event { at, what: What::Ask { process, ask, patience: None } };
+        let at = |at, process, ask| Event { at, action: Action::Ask { process, ask, patience: None } };
         let mut events: Vec<Event> = first.into_iter().map(|first| at(0, 0, first)).collect();
         events.extend([at(0, 0, ask), at(700, setup.processes.saturating_sub(1), ask)]);
-        Script { setup, events, faults: Source::Listed(BTreeMap::new()) }
+        Script { setup, events, faults: FaultSource::Listed(BTreeMap::new()) }
     }
 }
 
-/// Tries every single fault at every place the scene reaches, and pairs as deep as wanted. Two faults that strike in one
-/// run are one pair, whichever of them was thought of first: the same list of faults is the same run, so it is run once.
-pub fn exhaust(script: &Script, depth: Depth, threads: usize) -> Tried {
+/// Tries every single fault at every place that the scene reaches, and pairs as deep as wanted. The
+/// same two faults give the same run in either order, so each pair runs once.
+pub fn exhaust(script: &Script, depth: Depth, threads: usize) -> ExhaustResult {
     let firsts = places(script, &[], None);
-    let tried = Mutex::new(Tried::default());
+    let tried = Mutex::new(ExhaustResult::default());
     let pairs: Mutex<BTreeSet<[(Point, Fault); 2]>> = Mutex::default();
-    side_by_side(threads, &firsts, |first| {
+    in_parallel(threads, &firsts, |first| {
         one(&tried, script, &[*first]);
         let deep = match depth {
             Depth::Singles => false,
@@ -135,12 +127,12 @@ pub fn exhaust(script: &Script, depth: Depth, threads: usize) -> Tried {
     tried.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Every fault at every place a run reaches, given what strikes before.
+/// Every fault at every place that a run with the `given` faults reaches.
 fn places(script: &Script, given: &[(Point, Fault)], after: Option<Point>) -> Vec<(Point, Fault)> {
     let reached = run(&with(script, given), None).reached;
     let mut places = Vec::new();
     for (site, count) in SITES.into_iter().zip(reached) {
-        // Later ones are background work that looks at a store in which nothing changes any more.
+        // Later places belong to background work on a store that no longer changes.
         let bound = match site {
             Site::Poll => 120,
             Site::Read => 12,
@@ -159,10 +151,10 @@ fn places(script: &Script, given: &[(Point, Fault)], after: Option<Point>) -> Ve
 }
 
 fn with(script: &Script, faults: &[(Point, Fault)]) -> Script {
-    Script { faults: Source::Listed(faults.iter().copied().collect()), ..script.clone() }
+    Script { faults: FaultSource::Listed(faults.iter().copied().collect()), ..script.clone() }
 }
 
-fn one(tried: &Mutex<Tried>, script: &Script, faults: &[(Point, Fault)]) {
+fn one(tried: &Mutex<ExhaustResult>, script: &Script, faults: &[(Point, Fault)]) {
     let script = with(script, faults);
     let broken = run(&script, None).violations.into_iter().next();
     let mut tried = lock(tried);

@@ -1,10 +1,12 @@
-//! Faults, and where they strike. A run draws them from its seed; a script lists them, place by place.
+//! Faults and the places where they strike. A run draws faults from the seed; a script lists
+//! faults.
 
-use crate::chance::{Chance, mix};
+use crate::chance::Chance;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// A kind of place where something can go wrong. Places of one kind are numbered in the order they are reached.
+/// A kind of place for faults. Places of a kind are numbered in the order in which a run reaches
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Site {
     /// A commit reaches the store.
@@ -13,31 +15,29 @@ pub enum Site {
     Read,
     /// A call leaves for the provider.
     Call,
-    /// A question leaves for the provider.
+    /// A lookup leaves for the provider.
     Lookup,
-    /// A task of a process has run and waits.
+    /// A task of a process has been polled.
     Poll,
 }
 
-/// Every kind of place.
 pub const SITES: [Site; 5] = [Site::Commit, Site::Read, Site::Call, Site::Lookup, Site::Poll];
 
 macro_rules! faults {
     ($($(#[$doc:meta])* $name:ident $word:literal $site:ident),* $(,)?) => {
-        /// What goes wrong.
+        /// A fault.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Fault { $($(#[$doc])* $name),* }
 
-        /// Every fault.
         pub const FAULTS: &[Fault] = &[$(Fault::$name),*];
 
         impl Fault {
-            /// The word in scripts.
+            /// The name in scripts.
             pub const fn name(self) -> &'static str {
                 match self { $(Fault::$name => $word),* }
             }
 
-            /// Where it strikes.
+            /// The kind of place where the fault strikes.
             pub const fn site(self) -> Site {
                 match self { $(Fault::$name => Site::$site),* }
             }
@@ -46,91 +46,90 @@ macro_rules! faults {
 }
 
 faults! {
-    /// The commit is lost, and the caller is not told.
+    /// The commit is lost and reported as in doubt.
     DoubtBefore "doubt-before" Commit,
-    /// The commit happens, and the caller is not told.
+    /// The commit happens and is reported as in doubt.
     DoubtAfter "doubt-after" Commit,
-    /// The caller is told nothing, and the commit happens later.
+    /// The commit is reported as in doubt and happens later.
     DoubtLate "doubt-late" Commit,
-    /// Somebody was in the way.
+    /// The commit conflicts with another.
     Conflict "conflict" Commit,
-    /// Too much is asked.
+    /// The store is overloaded.
     Throttle "throttle" Commit,
     /// The store cannot be reached.
     CommitUnavailable "commit-unavailable" Commit,
-    /// It takes long, and happens at the end of it.
+    /// The commit happens after a long delay.
     CommitSlow "commit-slow" Commit,
-    /// It happens at once, and the answer takes long.
+    /// The commit happens at once, but its answer is slow.
     AckSlow "ack-slow" Commit,
     /// The store cannot be read.
     ReadUnavailable "read-unavailable" Read,
-    /// A read takes long.
+    /// A read is slow.
     ReadSlow "read-slow" Read,
-    /// No connection; nothing left.
+    /// The connection fails; nothing was sent.
     NotSent "not-sent" Call,
-    /// The connection takes a while; then the request leaves.
+    /// Connecting is slow; then the request is sent.
     ConnectSlow "connect-slow" Call,
-    /// The process falls asleep while it connects, for longer than any lease.
+    /// The process sleeps during the connect, for longer than any lease.
     Asleep "asleep" Call,
     /// The connection is cut before the provider has the request.
     CutBefore "cut-before" Call,
-    /// The connection is cut after the provider executed.
+    /// The connection is cut after the provider has executed.
     CutAfter "cut-after" Call,
-    /// A server error, nothing executed.
+    /// A server error before the execution.
     ErrorBefore "error-before" Call,
-    /// A server error after executing.
+    /// A server error after the execution.
     ErrorAfter "error-after" Call,
-    /// No answer, nothing executed.
+    /// No answer and no execution.
     HangBefore "hang-before" Call,
-    /// No answer after executing.
+    /// No answer after the execution.
     HangAfter "hang-after" Call,
-    /// No answer; the request arrives as late as it may.
+    /// No answer; the request arrives as late as possible.
     Late "late" Call,
-    /// The connection is cut; the request arrives late all the same.
+    /// The connection is cut, but the request arrives late.
     LateCut "late-cut" Call,
     /// The provider executes twice.
     Duplicate "duplicate" Call,
-    /// Another amount is executed and told.
+    /// Another amount is executed and reported.
     WrongAmount "wrong-amount" Call,
-    /// Another currency is executed and told.
+    /// Another currency is executed and reported.
     WrongCurrency "wrong-currency" Call,
     /// The answer names another payment.
     WrongPayment "wrong-payment" Call,
-    /// A hold is executed and told for a capture, or the other way round.
+    /// A hold is executed and reported instead of a capture, or the reverse.
     WrongCapture "wrong-capture" Call,
     /// The answer cannot be read.
     Unreadable "unreadable" Call,
     /// Too many requests.
     Busy "busy" Call,
-    /// Another call with this key is said to be under way.
+    /// The provider says that another call with this key is running.
     InProgress "in-progress" Call,
-    /// The request is refused as such, unless the provider has an answer to repeat under its key.
+    /// The request is rejected, unless the provider has an answer to repeat under its key.
     Rejected "rejected" Call,
     /// The credentials are refused.
     Unauthorized "unauthorized" Call,
-    /// The answer takes long, but comes.
+    /// The answer is slow.
     CallSlow "call-slow" Call,
-    /// The question gets no answer.
+    /// The lookup gets no answer.
     LookupTimeout "lookup-timeout" Lookup,
-    /// The question gets a server error.
+    /// The lookup gets a server error.
     LookupError "lookup-error" Lookup,
-    /// The answer takes long.
+    /// The answer is slow.
     LookupSlow "lookup-slow" Lookup,
-    /// The answer is as old as it may be.
+    /// The answer is as stale as the provider's promise allows.
     LookupStale "lookup-stale" Lookup,
-    /// The process dies here.
+    /// The process dies.
     Crash "crash" Poll,
 }
 
 impl Fault {
-    /// The fault of that name.
     pub fn parse(name: &str) -> Option<Fault> {
         FAULTS.iter().copied().find(|fault| fault.name() == name)
     }
 }
 
 impl Site {
-    /// The word in scripts.
+    /// The name in scripts.
     pub const fn name(self) -> &'static str {
         match self {
             Site::Commit => "commit",
@@ -141,7 +140,6 @@ impl Site {
         }
     }
 
-    /// The site of that name.
     pub fn parse(name: &str) -> Option<Site> {
         SITES.into_iter().find(|site| site.name() == name)
     }
@@ -167,23 +165,23 @@ impl fmt::Display for Site {
     }
 }
 
-/// A place: its kind and its number.
+/// A place: kind and number.
 pub type Point = (Site, u64);
 
-/// How faults are drawn: which kinds, and how often in a million places.
+/// Odds of drawn faults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Odds {
-    /// The kinds that may happen at all.
+    /// The possible faults.
     pub kinds: BTreeSet<Fault>,
-    /// By site, in the order of [`SITES`].
+    /// Odds per million places, in the order of [`SITES`].
     pub per_million: [u64; 5],
 }
 
-/// Decides at every place.
+/// Decides at every place whether a fault strikes.
 pub struct Faults {
     seed: u64,
     odds: Option<Odds>,
-    /// The kinds that may happen, by site.
+    /// The possible faults by site.
     kinds: [Vec<Fault>; 5],
     listed: BTreeMap<Point, Fault>,
     counters: [u64; 5],
@@ -215,32 +213,33 @@ impl Faults {
         }
     }
 
-    /// Faults may strike from now on; places are counted from here.
+    /// Starts the phase with faults. Places are counted from here.
     pub fn start(&mut self) {
         self.quiet = false;
         self.counters = [0; 5];
     }
 
-    /// No more faults are drawn from now on. Listed ones are finite and may still strike.
+    /// Ends the phase with faults: no more are drawn. Listed faults are finite and may still
+    /// strike.
     pub fn stop(&mut self) {
         self.quiet = self.odds.is_some();
         self.over = true;
     }
 
-    /// What strikes at the next place of a kind, and the chance that belongs to it.
+    /// The fault at the next place of a kind, if any, and the place's own random numbers.
     pub fn at(&mut self, site: Site) -> (Option<Fault>, Chance) {
         let number = self.counters.get(site.place()).copied().unwrap_or(0);
         if let Some(counter) = self.counters.get_mut(site.place()) {
             *counter = number.saturating_add(1);
         }
-        let mut chance = Chance::new(mix(&[self.seed, site.number(), number]));
+        let mut chance = Chance::at(&[self.seed, site.number(), number, 0]);
         if self.quiet {
             return (None, chance);
         }
         let fault = match &self.odds {
             None => self.listed.get(&(site, number)).copied(),
             Some(odds) => {
-                let mut draw = Chance::new(mix(&[self.seed, 77, site.number(), number]));
+                let mut draw = Chance::at(&[self.seed, 77, site.number(), number, 0]);
                 let often = odds.per_million.get(site.place()).copied().unwrap_or(0);
                 let kinds = self.kinds.get(site.place()).map_or(&[][..], Vec::as_slice);
                 match kinds.first() {
@@ -251,13 +250,13 @@ impl Faults {
         };
         if let Some(fault) = fault {
             self.struck.insert((site, number), fault);
-            // So that a listed fault finds the same delays as the drawn one.
-            chance = Chance::new(mix(&[self.seed, site.number(), number]));
+            // A listed fault must meet the same delays as the drawn one.
+            chance = Chance::at(&[self.seed, site.number(), number, 0]);
         }
         (fault, chance)
     }
 
-    /// Whether the phase of faults is over.
+    /// Whether the phase with faults is over.
     pub fn are_over(&self) -> bool {
         self.over
     }
@@ -267,7 +266,7 @@ impl Faults {
         self.counters
     }
 
-    /// What has struck so far.
+    /// The faults that have struck so far.
     pub fn struck(&self) -> &BTreeMap<Point, Fault> {
         &self.struck
     }

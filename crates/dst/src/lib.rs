@@ -1,9 +1,10 @@
-//! A deterministic simulator: the real engine, core and judge over a simulated store, provider, network and clock, with
-//! several processes, on one thread and from one seed.
+//! Deterministic simulation testing: the real engine, core and judge run over a simulated store,
+//! provider, network and clock. Several processes run on one thread and from a single seed.
 //!
-//! A run has a phase of faults, in which nothing may go wrong, and a phase without, in which everything must come to
-//! its end. [`check`] holds what clients heard, what the provider did and what the store keeps against each other.
-//! The same seed gives the same run, step by step; a run that fails can be shrunk to a script and kept.
+//! A run has a phase with faults, in which no check may fail. In the phase without faults, all work
+//! must end. [`check`] compares the clients' answers, the provider's effects and the store's rows.
+//! The same seed gives the same run, step by step. A failing run can be shrunk to a script and
+//! kept.
 
 pub mod bank;
 pub mod campaign;
@@ -22,6 +23,6 @@ pub mod shrink;
 pub mod store;
 pub mod world;
 
-/// Runs are made of small pieces: the system's allocator takes a third of the time.
+/// Runs allocate many small objects: the system's allocator would take a third of the time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

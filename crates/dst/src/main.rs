@@ -1,13 +1,13 @@
-//! The simulator's command line.
+//! The simulation's command line.
 
 use clap::Parser;
 use counterfoil_dst::bank::{BUGS, Bug, hunt};
-use counterfoil_dst::campaign::{Plan, campaign, side_by_side};
+use counterfoil_dst::campaign::{Plan, campaign, in_parallel};
 use counterfoil_dst::executor::lock;
 use counterfoil_dst::exhaust::{Depth, SCENES, Scene, exhaust};
 use counterfoil_dst::run::run;
 use counterfoil_dst::script::Script;
-use counterfoil_dst::shrink::{listed, shrink};
+use counterfoil_dst::shrink::{shrink, with_listed_faults};
 use counterfoil_gateway::ProviderProfile;
 use counterfoil_gateway::profile::PROFILES;
 use std::collections::BTreeMap;
@@ -15,50 +15,51 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Runs the whole system on one thread from one seed, with faults, and checks what came of it.
+/// Runs the whole system on one thread from a single seed, with faults, and checks the result.
 #[derive(Parser)]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags of a command line")]
 struct Arguments {
     /// The first seed.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many seeds.
+    /// Number of seeds.
     #[arg(long, default_value_t = 1)]
     seeds: u64,
-    /// Run seeds for so many minutes instead.
+    /// Run seeds for this many minutes instead.
     #[arg(long)]
     minutes: Option<u64>,
-    /// Run seeds until so many charges were made instead.
+    /// Run seeds until this many charges were made instead.
     #[arg(long)]
     charges: Option<u64>,
-    /// How many seeds run side by side; each is on one thread.
+    /// Number of threads; each runs one seed at a time.
     #[arg(long)]
     threads: Option<usize>,
-    /// Stop at the first seed that breaks something.
+    /// Stop at the first seed with a violation.
     #[arg(long)]
     stop: bool,
-    /// Only this provider profile.
+    /// Use only this provider profile.
     #[arg(long)]
     profile: Option<String>,
-    /// How many of the seeds that break something are shrunk to scripts.
+    /// Number of failing seeds to shrink to scripts.
     #[arg(long, default_value_t = 0, default_missing_value = "1", num_args = 0..=1)]
     shrink: usize,
     /// Run every seed twice and compare.
     #[arg(long)]
     twice: bool,
-    /// Print every option the seed stands for.
+    /// Print all settings and events of the seed.
     #[arg(long)]
     verbose: bool,
     /// Run a script instead.
     #[arg(long)]
     script: Option<std::path::PathBuf>,
-    /// Every fault at every place of every scene, on every profile: `singles`, `call-pairs` or `all-pairs`.
+    /// Try every fault at every place of every scene and profile: `singles`, `call-pairs` or
+    /// `all-pairs`.
     #[arg(long)]
     exhaust: Option<String>,
-    /// Only this scene: `charge`, `capture`, `void`, `refund`, `split` or `payout`.
+    /// Use only this scene: `charge`, `capture`, `void`, `refund`, `split` or `payout`.
     #[arg(long)]
     scene: Option<String>,
-    /// How many seeds it takes to see each planted bug.
+    /// Count the seeds until each planted bug is found.
     #[arg(long)]
     bank: bool,
     /// Plant this bug.
@@ -114,7 +115,7 @@ fn go(arguments: &Arguments) -> Result<bool, String> {
         bug,
         twice: arguments.twice,
         stop: arguments.stop,
-        aloud: true,
+        verbose: true,
     };
     if arguments.verbose {
         return Ok(one(&plan.script(arguments.seed), bug, arguments));
@@ -133,16 +134,16 @@ fn threads(arguments: &Arguments) -> usize {
     arguments.threads.unwrap_or_else(cores)
 }
 
-/// Shrinks a run that breaks something and prints what is left.
+/// Shrinks a failing run and prints the script.
 fn smallest(script: &Script, bug: Option<Bug>) {
-    let small = shrink(script, bug).unwrap_or_else(|| listed(script, &run(script, bug)));
+    let small = shrink(script, bug).unwrap_or_else(|| with_listed_faults(script, &run(script, bug)));
     println!("# smallest script found for seed {}\n{small}", script.setup.seed);
     for violation in run(&small, bug).violations.iter().take(6) {
         println!("# {violation}");
     }
 }
 
-/// Runs one script and prints all about it; says whether all is well.
+/// Runs one script and prints the result; returns whether no check failed.
 fn one(script: &Script, bug: Option<Bug>, arguments: &Arguments) -> bool {
     if arguments.verbose {
         println!("{script}");
@@ -200,12 +201,12 @@ fn every_place(
     Ok(broken == 0)
 }
 
-/// Prints the bank as a table: how many seeds it takes to see each bug.
+/// Prints the bank as a table: the seeds until each bug is found.
 fn bank(arguments: &Arguments, only: Option<Bug>) -> bool {
     let bound = arguments.seeds.max(2);
     let bugs: Vec<Bug> = BUGS.iter().copied().filter(|bug| only.is_none_or(|only| only == *bug)).collect();
     let hits = Mutex::new(BTreeMap::new());
-    side_by_side(threads(arguments), &bugs, |bug| {
+    in_parallel(threads(arguments), &bugs, |bug| {
         let hit = hunt(*bug, arguments.seed, bound);
         eprintln!("{}: {:?}", bug.name(), hit.as_ref().map(|hit| hit.seeds));
         lock(&hits).insert(bug.name(), hit);

@@ -1,4 +1,4 @@
-//! What many runs saw, in a few lines.
+//! A summary of many runs.
 
 use crate::faults::{FAULTS, Fault};
 use crate::run::Outcome;
@@ -6,25 +6,22 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-/// Sums over runs.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// Runs.
     pub runs: u64,
-    /// Runs that broke something.
+    /// Runs with a violation.
     pub broken: u64,
-    /// Runs that met a known defect.
+    /// Runs with a known defect.
     pub known: u64,
-    /// Runs that differed when they were run again.
+    /// Runs that differed when repeated.
     pub differing: u64,
-    /// The traces of all runs, added up: the same seeds have the same sum, in whatever order they were run.
+    /// Sum of the traces of all runs. The same seeds have the same sum, in any order.
     pub traces: u64,
     sums: BTreeMap<&'static str, u64>,
     struck: BTreeMap<Fault, u64>,
 }
 
 impl Report {
-    /// Adds a run.
     pub fn add(&mut self, outcome: &Outcome) {
         self.runs = self.runs.saturating_add(1);
         self.broken = self.broken.saturating_add(u64::from(!outcome.violations.is_empty()));
@@ -56,12 +53,11 @@ impl Report {
         }
     }
 
-    /// One of the sums.
     pub fn sum(&self, name: &str) -> u64 {
         self.sums.get(name).copied().unwrap_or(0)
     }
 
-    /// What there is so far, as a line of JSON.
+    /// The sums so far, as a line of JSON.
     pub fn line(&self, took: Duration) -> String {
         let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX).max(1);
         let rate = self.sum("charges").saturating_mul(1_000) / ms;

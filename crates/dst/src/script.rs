@@ -1,184 +1,146 @@
-//! A run as a value: the settings, what clients and the nemesis do and when, and where faults strike. It is drawn
-//! from a seed, or read from text, so that a run that failed can be written down and kept.
+//! Scripts: a run as a value, with the settings, events and faults. A script is drawn from a seed
+//! or read from text, so that a failing run can be written down and kept.
 
 use crate::faults::{Fault, Odds, Point, Site};
 use counterfoil_gateway::ProviderProfile;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A run.
+/// The script of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// Settings.
     pub setup: Setup,
-    /// What happens, in order of time.
+    /// Events in order of time.
     pub events: Vec<Event>,
-    /// Where faults come from.
-    pub faults: Source,
+    /// The source of faults.
+    pub faults: FaultSource,
 }
 
-/// Where faults come from.
+/// The source of faults.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// Drawn at every place.
+pub enum FaultSource {
+    /// Drawn at every place with these odds.
     Drawn(Odds),
-    /// Listed.
+    /// Listed by place.
     Listed(BTreeMap<Point, Fault>),
 }
 
 /// The settings of a run. Times are milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
-    /// Chance of everything that is not listed.
+    /// Seed of everything that the script does not list.
     pub seed: u64,
-    /// The provider's profile.
     pub profile: &'static ProviderProfile,
-    /// How many processes there are.
     pub processes: u64,
-    /// Whether the store says that nobody else can write it; only for one process.
+    /// Whether the store is exclusive. Only for one process.
     pub exclusive: bool,
-    /// Lease of a claim.
     pub lease: u64,
-    /// Its ceiling.
     pub ceiling: u64,
-    /// How often it is renewed.
     pub heartbeat: u64,
-    /// How long a twin waits.
+    /// Longest wait for another request with the same key.
     pub wait: u64,
-    /// Replay window.
     pub replay: u64,
-    /// Tombstone.
     pub tombstone: u64,
     /// Calls without effect before a charge fails.
     pub attempts: u64,
-    /// How often recovery looks.
+    /// Poll interval of recovery.
     pub poll: u64,
     /// Failures that open the breaker.
     pub breaker: u64,
     /// Longest ordinary delay of a message.
     pub latency: u64,
-    /// Whether the oldest task always runs first.
     pub in_order: bool,
-    /// Paces of the processes' own clocks, in thousandths.
+    /// Speeds of the processes' local clocks, in thousandths.
     pub paces: [u64; 3],
-    /// So many events happen before the faults begin, one after another, each with its answer.
+    /// Number of events before the faults begin. Each waits for the answer to the previous one.
     pub quiet: u64,
-    /// Whether operators settle dead letters when the faults are over: 1, or 0.
+    /// Whether operators resolve dead letters after the faults: 1 or 0.
     pub operators: u64,
-    /// When faults stop.
+    /// End of the phase with faults.
     pub end: u64,
 }
 
-/// Something that happens at a time.
+/// An action at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When.
     pub at: u64,
-    /// What.
-    pub what: What,
+    pub action: Action,
 }
 
-/// What can happen.
+/// An action of a client or of the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// A client asks a process for something, and hangs up after a while if told so.
+pub enum Action {
+    /// A client sends a request to a process.
     Ask {
-        /// Which process.
         process: u64,
-        /// What for.
         ask: Ask,
-        /// When it hangs up.
+        /// The client hangs up after this long.
         patience: Option<u64>,
     },
     /// A process dies and comes back.
     Crash {
-        /// Which.
         process: u64,
-        /// After how long it comes back.
+        /// Time until the process comes back.
         back: u64,
     },
-    /// A process is not run for a while.
-    Pause {
-        /// Which.
-        process: u64,
-        /// How long.
-        ms: u64,
-    },
-    /// A process is asked to stop, does, and comes back.
-    Drain {
-        /// Which.
-        process: u64,
-    },
-    /// The provider hints at a payment that something is still to be done for.
+    /// A process is paused for a while.
+    Pause { process: u64, ms: u64 },
+    /// A process shuts down gracefully and comes back.
+    Drain { process: u64 },
+    /// The provider sends a hint about a payment with pending work.
     Hint {
-        /// To whom.
         process: u64,
-        /// Which, counted from the oldest and round again.
+        /// Index of the payment from the oldest, modulo their number.
         number: u64,
     },
-    /// No process is run for a while, and what follows is put off by as much.
+    /// All processes are paused for a while, and later events are postponed by as much.
     Freeze(u64),
-    /// The store answers nobody for a while.
+    /// The store cannot be reached for a while.
     StoreDown(u64),
     /// The provider cannot be reached for a while.
     ProviderDown(u64),
 }
 
-/// What a client can ask for. What a key stands for follows from its number and the body's.
+/// A client's request. The numbers of key and body determine its contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ask {
-    /// A charge.
     Charge {
-        /// Whose.
         tenant: u64,
-        /// Under which key.
         key: u64,
-        /// Which of the bodies tried under it.
         body: u64,
     },
-    /// An act of the ledger.
-    Keep {
-        /// Under which key.
+    /// A ledger command, `keep` in scripts.
+    Ledger {
         key: u64,
-        /// Which of the bodies tried under it.
         body: u64,
     },
     /// A capture, a void or a refund of the charge under the key `key / 16`.
     Operate {
-        /// Whose.
         tenant: u64,
-        /// Under which key.
         key: u64,
-        /// Which of the bodies tried under it.
         body: u64,
     },
-    /// A payout.
     Payout {
-        /// Whose.
         tenant: u64,
-        /// Under which key.
         key: u64,
-        /// Which of the bodies tried under it.
         body: u64,
     },
-    /// A look at the ledger, a charge or a key.
+    /// A read of a balance, a charge or a payout.
     Look {
-        /// At what.
         number: u64,
     },
-    /// An operator settles a dead letter.
+    /// An operator resolves a dead letter.
     Resolve {
-        /// Whose.
         tenant: u64,
-        /// Which, counted from the newest and round again.
+        /// Index of the dead letter from the newest, modulo their number.
         letter: u64,
-        /// How: adopt, void, fail or retry.
+        /// The resolution: 0 adopt, 1 void, 2 fail, 3 retry.
         how: u64,
     },
 }
 
 impl Setup {
-    /// The ordinary settings.
+    /// The default settings.
     pub fn plain(seed: u64, profile: &'static ProviderProfile) -> Setup {
         Setup {
             seed,
@@ -238,15 +200,15 @@ impl fmt::Display for Script {
             writeln!(f, "set {name} {value}")?;
         }
         for event in &self.events {
-            writeln!(f, "at {} {}", event.at, event.what)?;
+            writeln!(f, "at {} {}", event.at, event.action)?;
         }
         match &self.faults {
-            Source::Listed(listed) => {
+            FaultSource::Listed(listed) => {
                 for ((site, number), fault) in listed {
                     writeln!(f, "fault {site} {number} {}", fault.name())?;
                 }
             }
-            Source::Drawn(odds) => {
+            FaultSource::Drawn(odds) => {
                 let kinds: Vec<&str> = odds.kinds.iter().map(|kind| kind.name()).collect();
                 writeln!(f, "# faults drawn: {:?} per million of {}", odds.per_million, kinds.join(" "))?;
             }
@@ -255,13 +217,13 @@ impl fmt::Display for Script {
     }
 }
 
-impl fmt::Display for What {
+impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            What::Ask { process, ask, patience } => {
+            Action::Ask { process, ask, patience } => {
                 match ask {
                     Ask::Charge { tenant, key, body } => write!(f, "charge {process} {tenant} {key} {body}")?,
-                    Ask::Keep { key, body } => write!(f, "keep {process} {key} {body}")?,
+                    Ask::Ledger { key, body } => write!(f, "keep {process} {key} {body}")?,
                     Ask::Operate { tenant, key, body } => {
                         write!(f, "operate {process} {tenant} {key} {body}")?;
                     }
@@ -273,13 +235,13 @@ impl fmt::Display for What {
                 }
                 patience.map_or(Ok(()), |ms| write!(f, " {ms}"))
             }
-            What::Crash { process, back } => write!(f, "crash {process} {back}"),
-            What::Pause { process, ms } => write!(f, "pause {process} {ms}"),
-            What::Drain { process } => write!(f, "drain {process}"),
-            What::Hint { process, number } => write!(f, "hint {process} {number}"),
-            What::Freeze(ms) => write!(f, "freeze {ms}"),
-            What::StoreDown(ms) => write!(f, "store-down {ms}"),
-            What::ProviderDown(ms) => write!(f, "provider-down {ms}"),
+            Action::Crash { process, back } => write!(f, "crash {process} {back}"),
+            Action::Pause { process, ms } => write!(f, "pause {process} {ms}"),
+            Action::Drain { process } => write!(f, "drain {process}"),
+            Action::Hint { process, number } => write!(f, "hint {process} {number}"),
+            Action::Freeze(ms) => write!(f, "freeze {ms}"),
+            Action::StoreDown(ms) => write!(f, "store-down {ms}"),
+            Action::ProviderDown(ms) => write!(f, "provider-down {ms}"),
         }
     }
 }
@@ -291,7 +253,7 @@ impl Script {
         let mut script = Script {
             setup: Setup::plain(0, plain),
             events: Vec::new(),
-            faults: Source::Listed(BTreeMap::new()),
+            faults: FaultSource::Listed(BTreeMap::new()),
         };
         let mut listed = BTreeMap::new();
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -299,7 +261,7 @@ impl Script {
             script.read(&words, &mut listed).ok_or_else(|| format!("cannot read the line `{line}`"))?;
         }
         script.events.sort_by_key(|event| event.at);
-        script.faults = Source::Listed(listed);
+        script.faults = FaultSource::Listed(listed);
         Ok(script)
     }
 
@@ -316,7 +278,7 @@ impl Script {
                 listed.insert((Site::parse(site)?, number.parse().ok()?), Fault::parse(fault)?);
             }
             ["at", at, ref rest @ ..] => {
-                self.events.push(Event { at: at.parse().ok()?, what: What::read(rest)? });
+                self.events.push(Event { at: at.parse().ok()?, action: Action::read(rest)? });
             }
             _ => return None,
         }
@@ -324,48 +286,48 @@ impl Script {
     }
 }
 
-impl What {
-    fn read(words: &[&str]) -> Option<What> {
+impl Action {
+    fn read(words: &[&str]) -> Option<Action> {
         let (name, numbers) = words.split_first()?;
         let numbers: Vec<u64> = numbers.iter().map(|word| word.parse().ok()).collect::<Option<_>>()?;
         Some(match (*name, numbers.as_slice()) {
-            ("charge", [process, tenant, key, body, patience @ ..]) => What::Ask {
+            ("charge", [process, tenant, key, body, patience @ ..]) => Action::Ask {
                 process: *process,
                 ask: Ask::Charge { tenant: *tenant, key: *key, body: *body },
                 patience: patience.first().copied(),
             },
-            ("keep", [process, key, body, patience @ ..]) => What::Ask {
+            ("keep", [process, key, body, patience @ ..]) => Action::Ask {
                 process: *process,
-                ask: Ask::Keep { key: *key, body: *body },
+                ask: Ask::Ledger { key: *key, body: *body },
                 patience: patience.first().copied(),
             },
-            ("operate", [process, tenant, key, body, patience @ ..]) => What::Ask {
+            ("operate", [process, tenant, key, body, patience @ ..]) => Action::Ask {
                 process: *process,
                 ask: Ask::Operate { tenant: *tenant, key: *key, body: *body },
                 patience: patience.first().copied(),
             },
-            ("payout", [process, tenant, key, body, patience @ ..]) => What::Ask {
+            ("payout", [process, tenant, key, body, patience @ ..]) => Action::Ask {
                 process: *process,
                 ask: Ask::Payout { tenant: *tenant, key: *key, body: *body },
                 patience: patience.first().copied(),
             },
-            ("look", [process, number, patience @ ..]) => What::Ask {
+            ("look", [process, number, patience @ ..]) => Action::Ask {
                 process: *process,
                 ask: Ask::Look { number: *number },
                 patience: patience.first().copied(),
             },
-            ("resolve", [process, tenant, letter, how, patience @ ..]) => What::Ask {
+            ("resolve", [process, tenant, letter, how, patience @ ..]) => Action::Ask {
                 process: *process,
                 ask: Ask::Resolve { tenant: *tenant, letter: *letter, how: *how },
                 patience: patience.first().copied(),
             },
-            ("crash", [process, back]) => What::Crash { process: *process, back: *back },
-            ("pause", [process, ms]) => What::Pause { process: *process, ms: *ms },
-            ("drain", [process]) => What::Drain { process: *process },
-            ("hint", [process, number]) => What::Hint { process: *process, number: *number },
-            ("freeze", [ms]) => What::Freeze(*ms),
-            ("store-down", [ms]) => What::StoreDown(*ms),
-            ("provider-down", [ms]) => What::ProviderDown(*ms),
+            ("crash", [process, back]) => Action::Crash { process: *process, back: *back },
+            ("pause", [process, ms]) => Action::Pause { process: *process, ms: *ms },
+            ("drain", [process]) => Action::Drain { process: *process },
+            ("hint", [process, number]) => Action::Hint { process: *process, number: *number },
+            ("freeze", [ms]) => Action::Freeze(*ms),
+            ("store-down", [ms]) => Action::StoreDown(*ms),
+            ("provider-down", [ms]) => Action::ProviderDown(*ms),
             _ => return None,
         })
     }
@@ -378,28 +340,28 @@ mod tests {
     #[test]
     fn a_script_reads_back_as_it_was_written() {
         let profile = ProviderProfile::named("adyen").unwrap();
-        let ask = |ask, patience| What::Ask { process: 1, ask, patience };
+        let ask = |ask, patience| Action::Ask { process: 1, ask, patience };
         let whats = [
             ask(Ask::Charge { tenant: 1, key: 2, body: 0 }, None),
-            ask(Ask::Keep { key: 7, body: 1 }, Some(30)),
+            ask(Ask::Ledger { key: 7, body: 1 }, Some(30)),
             ask(Ask::Look { number: 3 }, None),
             ask(Ask::Resolve { tenant: 1, letter: 2, how: 3 }, None),
             ask(Ask::Operate { tenant: 2, key: 1_603, body: 0 }, Some(9)),
             ask(Ask::Payout { tenant: 2, key: 5, body: 1 }, None),
-            What::Crash { process: 0, back: 500 },
-            What::Pause { process: 2, ms: 90_000 },
-            What::Drain { process: 1 },
-            What::Hint { process: 2, number: 7 },
-            What::Freeze(1),
-            What::StoreDown(2),
-            What::ProviderDown(3),
+            Action::Crash { process: 0, back: 500 },
+            Action::Pause { process: 2, ms: 90_000 },
+            Action::Drain { process: 1 },
+            Action::Hint { process: 2, number: 7 },
+            Action::Freeze(1),
+            Action::StoreDown(2),
+            Action::ProviderDown(3),
         ];
-        let events = (0..).zip(whats).map(|(at, what)| Event { at, what }).collect();
+        let events = (0..).zip(whats).map(|(at, action)| Event { at, action }).collect();
         let faults = [((Site::Commit, 3), Fault::DoubtAfter), ((Site::Poll, 77), Fault::Crash)];
         let script = Script {
             setup: Setup::plain(9, profile),
             events,
-            faults: Source::Listed(faults.into_iter().collect()),
+            faults: FaultSource::Listed(faults.into_iter().collect()),
         };
         assert_eq!(Script::parse(&script.to_string()), Ok(script));
         assert!(Script::parse("at 5 nonsense").unwrap_err().contains("nonsense"));

@@ -1,14 +1,15 @@
-//! Making a run that failed small: as few events, faults and special settings as still fail in the same way.
+//! Shrinking a failing run to as few events, faults and special settings as still fail in the same
+//! way.
 
 use crate::bank::Bug;
 use crate::faults::{Fault, Point};
 use crate::run::{Outcome, run};
-use crate::script::{Script, Source};
+use crate::script::{FaultSource, Script};
 
-/// Runs spent on shrinking.
+/// Most runs of one shrinking.
 const RUNS_MAX: u32 = 600;
 
-/// What is shrunk, and how often it was run.
+/// The state of a shrinking.
 struct Shrinking {
     best: Script,
     broken: (&'static str, &'static str),
@@ -16,17 +17,21 @@ struct Shrinking {
     runs: u32,
 }
 
-/// The script of a drawn run with its faults listed: it runs in the very same way.
-pub fn listed(script: &Script, outcome: &Outcome) -> Script {
-    Script { faults: Source::Listed(outcome.struck.clone()), ..script.clone() }
+/// The script of a drawn run with the faults listed. It gives the same run.
+pub fn with_listed_faults(script: &Script, outcome: &Outcome) -> Script {
+    Script { faults: FaultSource::Listed(outcome.struck.clone()), ..script.clone() }
 }
 
-/// Shrinks a script that fails. Nothing if it does not fail when it is run again.
+/// Shrinks a failing script. `None` if it does not fail again.
 pub fn shrink(script: &Script, bug: Option<Bug>) -> Option<Script> {
     let outcome = run(script, bug);
     let first = outcome.violations.first()?;
-    let mut shrinking =
-        Shrinking { best: listed(script, &outcome), broken: (first.check, first.invariant), bug, runs: 0 };
+    let mut shrinking = Shrinking {
+        best: with_listed_faults(script, &outcome),
+        broken: (first.check, first.invariant),
+        bug,
+        runs: 0,
+    };
     if !shrinking.fails(&shrinking.best.clone()) {
         return None;
     }
@@ -63,12 +68,12 @@ impl Shrinking {
 
     fn fault_list(&self) -> Vec<(Point, Fault)> {
         match &self.best.faults {
-            Source::Listed(listed) => listed.iter().map(|(point, fault)| (*point, *fault)).collect(),
-            Source::Drawn(_) => Vec::new(),
+            FaultSource::Listed(listed) => listed.iter().map(|(point, fault)| (*point, *fault)).collect(),
+            FaultSource::Drawn(_) => Vec::new(),
         }
     }
 
-    /// Takes away ever smaller parts of the events.
+    /// Removes ever smaller parts of the events.
     fn fewer_events(&mut self) {
         let mut size = self.best.events.len().div_ceil(2).max(1);
         loop {
@@ -88,7 +93,7 @@ impl Shrinking {
         }
     }
 
-    /// Takes away ever smaller parts of the faults.
+    /// Removes ever smaller parts of the faults.
     fn fewer_faults(&mut self) {
         let mut size = self.fault_list().len().div_ceil(2).max(1);
         loop {
@@ -98,7 +103,7 @@ impl Shrinking {
                 let end = start.saturating_add(size).min(list.len());
                 list.drain(start..end);
                 let script =
-                    Script { faults: Source::Listed(list.into_iter().collect()), ..self.best.clone() };
+                    Script { faults: FaultSource::Listed(list.into_iter().collect()), ..self.best.clone() };
                 if !self.attempt(script) {
                     start = end;
                 }
@@ -110,7 +115,7 @@ impl Shrinking {
         }
     }
 
-    /// Ordinary settings wherever they do.
+    /// Uses default settings wherever the script still fails with them.
     fn simplify(&mut self) {
         let mut script = self.best.clone();
         script.setup.in_order = true;

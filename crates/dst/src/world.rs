@@ -1,4 +1,4 @@
-//! The world of one simulated process: its tasks, its waits, its own clock and its chance.
+//! The engine's world in one simulated process: tasks, sleeps, a local clock and random numbers.
 
 use crate::bank::Bug;
 use crate::chance::Chance;
@@ -8,19 +8,18 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What surrounds one incarnation of a process.
+/// The world of an incarnation of a process.
 #[derive(Clone)]
 pub struct SimWorld {
     executor: Executor,
     group: Group,
     chance: Arc<Mutex<Chance>>,
-    /// How fast the process's own clock runs, in thousandths.
+    /// Speed of the process's local clock, in thousandths.
     pace: u64,
     bug: Option<Bug>,
 }
 
 impl SimWorld {
-    /// The world of `group`.
     pub fn new(executor: Executor, group: Group, chance: Chance, pace: u64, bug: Option<Bug>) -> SimWorld {
         SimWorld { executor, group, chance: Arc::new(Mutex::new(chance)), pace: pace.max(1), bug }
     }
@@ -51,6 +50,6 @@ impl World for SimWorld {
         if self.bug == Some(Bug::ChanceStuck) {
             return 7;
         }
-        lock(&self.chance).wide()
+        lock(&self.chance).next_u128()
     }
 }

@@ -1,8 +1,9 @@
-//! Planted bugs are found: the honest score of the checks.
+//! The checks find every planted bug.
 
 use counterfoil_dst::bank::{BUGS, hunt};
 
-/// Most are found by the first few; how many the rarest take is chance, and other chance with every change of the engine.
+/// Most bugs are found within a few seeds. The number for the rarest ones is chance, and changes
+/// with every change of the engine.
 #[test]
 fn every_bug_is_found_within_five_hundred_seeds() {
     let missed: Vec<&str> =

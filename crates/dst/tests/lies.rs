@@ -1,6 +1,7 @@
-//! The checks catch lies: an honest history is changed in one place, and the right check says so.
+//! The checks find lies: a correct history is changed in a single place, and the right check
+//! reports it.
 
-#![expect(clippy::unwrap_used, reason = "a lie that cannot be told has to fail")]
+#![expect(clippy::unwrap_used, reason = "a test panics when it cannot continue")]
 
 use bytes::Bytes;
 use counterfoil_core::ledger::hold::HoldState;
@@ -10,14 +11,15 @@ use counterfoil_core::payments::payout::{Payout, PayoutStatus};
 use counterfoil_core::payments::provider::ProviderStep;
 use counterfoil_core::types::money::Money;
 use counterfoil_dst::check::{Evidence, check};
-use counterfoil_dst::client::{ProviderReply, Response};
-use counterfoil_dst::run::witnessed;
+use counterfoil_dst::client::{ClientCall, Response};
+use counterfoil_dst::run::run_with_evidence;
 use counterfoil_dst::script::{Ask, Script};
 use counterfoil_engine::service::Submitted;
 use counterfoil_store::{Row, RowKey};
 use std::sync::Arc;
 
-/// Two charges (one declined), a transfer, a hold and its end, a bulk, a second body, and looks.
+/// Two charges (one declined), a transfer, a hold and its end, a bulk request, a second body, and
+/// reads.
 const HONEST: &str = "
     set profile stripe
     set seed 5
@@ -40,19 +42,18 @@ const HONEST: &str = "
 ";
 
 fn honest() -> Evidence {
-    let (outcome, evidence) = witnessed(&Script::parse(HONEST).unwrap(), None);
+    let (outcome, evidence) = run_with_evidence(&Script::parse(HONEST).unwrap(), None);
     assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
-    assert!(evidence.effects.len() >= 2 && evidence.reply.len() > 12, "{:?}", outcome.seen);
+    assert!(evidence.effects.len() >= 2 && evidence.calls.len() > 12, "{:?}", outcome.seen);
     evidence
 }
 
-/// Every row that was ever written.
 fn written(evidence: &mut Evidence) -> impl Iterator<Item = &mut Row> {
     let after = evidence.history.iter_mut().flat_map(|applied| applied.after.iter_mut());
     after.flatten().map(Arc::make_mut)
 }
 
-/// Tells the lie and names the invariants that are broken then.
+/// Applies the lie and returns the violated invariants.
 fn broken_by(lie: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
     let mut evidence = honest();
     lie(&mut evidence);
@@ -65,7 +66,7 @@ fn charge(evidence: &mut Evidence, status: ChargeStatus) -> &mut counterfoil_cor
     charges.into_iter().find(|charge| charge.status == status).unwrap()
 }
 
-/// A hold that is captured in part and given back twice, another that is voided, a split, and a split that fails.
+/// A hold that is partly captured and refunded twice, a voided hold, a split, and a failing split.
 const LIVES: &str = "
     set profile stripe
     set seed 5
@@ -81,7 +82,7 @@ const LIVES: &str = "
 ";
 
 fn operations_broken_by(lie: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
-    let (outcome, mut evidence) = witnessed(&Script::parse(LIVES).unwrap(), None);
+    let (outcome, mut evidence) = run_with_evidence(&Script::parse(LIVES).unwrap(), None);
     assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
     assert_eq!(outcome.seen.operations, 4, "{:?}", outcome.seen);
     lie(&mut evidence);
@@ -93,7 +94,7 @@ fn effect(evidence: &Evidence, step: ProviderStep) -> usize {
 }
 
 #[test]
-fn operations_that_do_not_fit_are_seen() {
+fn wrong_operations_are_found() {
     for step in [ProviderStep::Capture, ProviderStep::Void, ProviderStep::Refund] {
         let lost = |evidence: &mut Evidence| drop(evidence.effects.remove(effect(evidence, step)));
         assert!(operations_broken_by(lost).contains(&"I7"), "{step:?} is lost");
@@ -120,7 +121,7 @@ fn operations_that_do_not_fit_are_seen() {
             }
         }
     };
-    assert!(operations_broken_by(failed).contains(&"I7"), "done but told as failed");
+    assert!(operations_broken_by(failed).contains(&"I7"), "done but reported as failed");
     let open = |evidence: &mut Evidence| {
         for row in evidence.rows.values_mut().map(Arc::make_mut) {
             if let Row::Hold(hold) = row
@@ -135,16 +136,16 @@ fn operations_that_do_not_fit_are_seen() {
 }
 
 fn answered(evidence: &Evidence, wanted: Ask) -> usize {
-    let is = |reply: &ProviderReply| {
+    let is = |reply: &ClientCall| {
         reply.ask == wanted && matches!(reply.response, Some(Response::Submitted(Submitted::Answer { .. })))
     };
-    evidence.reply.iter().position(is).unwrap()
+    evidence.calls.iter().position(is).unwrap()
 }
 
 const FIRST: Ask = Ask::Charge { tenant: 1, key: 2, body: 0 };
 
 #[test]
-fn effects_that_do_not_fit_are_seen() {
+fn wrong_effects_are_found() {
     let twice = |evidence: &mut Evidence| evidence.effects.push(evidence.effects[0].clone());
     assert!(broken_by(twice).contains(&"I1"));
     assert!(broken_by(|evidence| drop(evidence.effects.remove(0))).contains(&"I7"));
@@ -155,15 +156,15 @@ fn effects_that_do_not_fit_are_seen() {
     assert!(broken_by(|evidence| evidence.sent[0].at += 60_000).contains(&"I5"));
     let failed =
         |evidence: &mut Evidence| charge(evidence, ChargeStatus::Succeeded).status = ChargeStatus::Failed;
-    assert!(broken_by(failed).contains(&"I7"), "charged but told as failed");
+    assert!(broken_by(failed).contains(&"I7"), "charged but reported as failed");
 }
 
 #[test]
-fn answers_that_do_not_fit_are_seen() {
+fn wrong_answers_are_found() {
     let rewritten = |evidence: &mut Evidence| {
         let place = answered(evidence, FIRST);
         if let Some(Response::Submitted(Submitted::Answer { settled, .. })) =
-            &mut evidence.reply[place].response
+            &mut evidence.calls[place].response
         {
             settled.reply.body = Bytes::from_static(b"{}");
         }
@@ -171,21 +172,21 @@ fn answers_that_do_not_fit_are_seen() {
     let broken = broken_by(rewritten);
     assert!(broken.contains(&"I19") && broken.contains(&"I2"), "{broken:?}");
     let forgotten = |evidence: &mut Evidence| {
-        let mut reply = evidence.reply[answered(evidence, FIRST)].clone();
+        let mut reply = evidence.calls[answered(evidence, FIRST)].clone();
         (reply.invoked, reply.returned) = (19_000, Some(19_100));
         reply.response = Some(Response::Submitted(Submitted::InUse));
-        evidence.reply.push(reply);
+        evidence.calls.push(reply);
     };
     assert!(broken_by(forgotten).contains(&"I2"));
     let other = |evidence: &mut Evidence| {
-        let mut reply = evidence.reply[answered(evidence, FIRST)].clone();
+        let mut reply = evidence.calls[answered(evidence, FIRST)].clone();
         reply.ask = Ask::Charge { tenant: 1, key: 2, body: 1 };
         (reply.invoked, reply.returned) = (19_000, Some(19_100));
-        evidence.reply.push(reply);
+        evidence.calls.push(reply);
     };
     assert!(broken_by(other).contains(&"I13"), "another request got the answer");
     let shown = |evidence: &mut Evidence| {
-        let seen = evidence.reply.iter_mut().find_map(|reply| match &mut reply.response {
+        let seen = evidence.calls.iter_mut().find_map(|reply| match &mut reply.response {
             Some(Response::Payment { own: false, shown }) => Some(shown),
             _ => None,
         });
@@ -195,15 +196,15 @@ fn answers_that_do_not_fit_are_seen() {
 }
 
 #[test]
-fn ledger_that_do_not_add_up_are_seen() {
-    let told = |evidence: &mut Evidence| {
-        let seen = evidence.reply.iter_mut().find_map(|reply| match &mut reply.response {
+fn a_ledger_that_does_not_add_up_is_found() {
+    let altered = |evidence: &mut Evidence| {
+        let seen = evidence.calls.iter_mut().find_map(|reply| match &mut reply.response {
             Some(Response::Balance(_, view)) => Some(view),
             _ => None,
         });
         seen.unwrap().view.posted += 1;
     };
-    assert!(broken_by(told).contains(&"I8"));
+    assert!(broken_by(altered).contains(&"I8"));
     let lost = |evidence: &mut Evidence| {
         let key = evidence.rows.keys().find(|key| matches!(key, RowKey::Transaction(..))).cloned().unwrap();
         evidence.rows.remove(&key);
@@ -231,7 +232,7 @@ fn ledger_that_do_not_add_up_are_seen() {
 }
 
 #[test]
-fn histories_that_jump_are_seen() {
+fn wrong_histories_are_found() {
     assert!(broken_by(|evidence| evidence.history[7].committed.receipt.position.0 += 1).contains(&"I11"));
     let back = |evidence: &mut Evidence| {
         let first = evidence.history[0].committed.receipt.at;
@@ -273,7 +274,7 @@ fn histories_that_jump_are_seen() {
     assert!(broken_by(|evidence| evidence.verified.push("said so".into())).contains(&"I10"));
 }
 
-/// Payouts that are paid, one that the bank refuses, and one for which there is not enough.
+/// Paid payouts, a payout that the bank refuses, and one without enough money.
 const PAYOUTS: &str = "
     set profile stripe
     set seed 5
@@ -287,7 +288,7 @@ const PAYOUTS: &str = "
 ";
 
 fn payouts_broken_by(lie: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
-    let (outcome, mut evidence) = witnessed(&Script::parse(PAYOUTS).unwrap(), None);
+    let (outcome, mut evidence) = run_with_evidence(&Script::parse(PAYOUTS).unwrap(), None);
     assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
     let status = |row: &Row| if let Row::Payout(payout) = row { Some(payout.status) } else { None };
     let mut ended: Vec<&str> = evidence.each().filter_map(status).map(PayoutStatus::name).collect();
@@ -303,10 +304,10 @@ fn payouts(evidence: &mut Evidence) -> impl Iterator<Item = &mut Payout> {
 }
 
 #[test]
-fn payouts_that_do_not_fit_are_seen() {
+fn wrong_payouts_are_found() {
     let lost =
         |evidence: &mut Evidence| drop(evidence.effects.remove(effect(evidence, ProviderStep::Payout)));
-    assert!(payouts_broken_by(lost).contains(&"I7"), "told as paid and was not");
+    assert!(payouts_broken_by(lost).contains(&"I7"), "reported as paid and was not");
     let twice = |evidence: &mut Evidence| {
         evidence.effects.push(evidence.effects[effect(evidence, ProviderStep::Payout)].clone());
     };
@@ -317,9 +318,9 @@ fn payouts_that_do_not_fit_are_seen() {
     };
     assert!(payouts_broken_by(less).contains(&"I7"), "another amount");
     let failed = |evidence: &mut Evidence| payouts(evidence).for_each(|it| it.status = PayoutStatus::Failed);
-    assert!(payouts_broken_by(failed).contains(&"I7"), "told as failed and was paid");
+    assert!(payouts_broken_by(failed).contains(&"I7"), "reported as failed and was paid");
     let refused = |evidence: &mut Evidence| evidence.declines.clear();
-    assert!(payouts_broken_by(refused).contains(&"I7"), "told as refused and was not");
+    assert!(payouts_broken_by(refused).contains(&"I7"), "reported as refused and was not");
     let open =
         |evidence: &mut Evidence| payouts(evidence).for_each(|it| it.status = PayoutStatus::Processing);
     assert!(payouts_broken_by(open).contains(&"I9"), "never ended");
@@ -339,7 +340,7 @@ fn payouts_that_do_not_fit_are_seen() {
 }
 
 #[test]
-fn a_payout_of_more_than_was_there_is_seen() {
+fn a_payout_above_the_available_balance_is_found() {
     let more = |evidence: &mut Evidence| {
         for row in written(evidence) {
             if let Row::Payout(payout) = row {
@@ -352,11 +353,11 @@ fn a_payout_of_more_than_was_there_is_seen() {
 }
 
 #[test]
-fn waits_that_are_all_the_same_are_seen() {
+fn equal_waits_are_found() {
     let asks: Vec<String> = (0..20).map(|key| format!("at {key} charge 0 1 {} 0", key * 4)).collect();
     let cuts: Vec<String> = (0..20).map(|call| format!("fault call {call} cut-after")).collect();
     let script = format!("set profile ideal\n{}\n{}", asks.join("\n"), cuts.join("\n"));
-    let (outcome, mut evidence) = witnessed(&Script::parse(&script).unwrap(), None);
+    let (outcome, mut evidence) = run_with_evidence(&Script::parse(&script).unwrap(), None);
     assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
     for row in evidence.rows.values_mut().map(Arc::make_mut) {
         if let Row::Audit(record) = row

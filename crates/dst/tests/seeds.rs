@@ -1,4 +1,4 @@
-//! Runs drawn from seeds: nothing goes wrong, everything ends, and the same seed is the same run.
+//! Runs drawn from seeds: no check fails, all work ends, and the same seed gives the same run.
 
 use counterfoil_core::audit::{AuditKind, AuditRecord};
 use counterfoil_dst::campaign::{Plan, campaign};
@@ -6,16 +6,16 @@ use counterfoil_dst::check::Evidence;
 use counterfoil_dst::draw::draw;
 use counterfoil_dst::exhaust::{Depth, Scene, exhaust};
 use counterfoil_dst::faults::{FAULTS, Fault};
-use counterfoil_dst::run::{Cluster, run, witnessed};
+use counterfoil_dst::run::{Cluster, run, run_with_evidence};
 use counterfoil_dst::script::Script;
-use counterfoil_dst::shrink::listed;
+use counterfoil_dst::shrink::with_listed_faults;
 use counterfoil_gateway::ProviderProfile;
 use counterfoil_gateway::profile::PROFILES;
-use counterfoil_store::{Row, RowKey, UNTOLD};
+use counterfoil_store::{Row, RowKey};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// So many seeds make at least 125,000 charges.
+/// This many seeds make at least 125,000 charges.
 const EIGHTH: u64 = 960;
 
 fn an_eighth_of_a_million_charges_holds(from: u64) {
@@ -72,7 +72,7 @@ fn the_last_eighth_of_a_million_charges_holds() {
     an_eighth_of_a_million_charges_holds(70_000);
 }
 
-/// Most come when there is nothing to bring forward, as in life; some must not.
+/// Most hints find no work to bring forward, as in reality. Some must find work.
 #[test]
 fn hints_bring_work_forward() {
     let moved: Vec<u64> = (60_000..60_060).map(|seed| run(&draw(seed, None), None).seen.hints).collect();
@@ -94,7 +94,7 @@ fn every_kind_of_fault_strikes_within_a_few_hundred_seeds() {
 }
 
 #[test]
-fn some_runs_have_operators_and_payouts_and_some_have_not() {
+fn some_runs_have_operators_or_payouts_and_some_do_not() {
     let scripts: Vec<Script> = (1..100).map(|seed| draw(seed, None)).collect();
     let pays_out = |script: &&Script| script.to_string().contains(" payout ");
     let with_operators = scripts.iter().filter(|script| script.setup.operators > 0).count();
@@ -103,31 +103,31 @@ fn some_runs_have_operators_and_payouts_and_some_have_not() {
     assert!((50..95).contains(&with_payouts), "{with_payouts}");
 }
 
-/// The words of what operators decided, with what it was about.
+/// The resolutions of operators, with the kind of the payment.
 fn decided(evidence: &Evidence) -> impl Iterator<Item = String> {
     evidence.each().filter_map(|row| {
         let Row::Audit(AuditRecord { kind: AuditKind::Resolved, detail, subject, .. }) = row else {
             return None;
         };
-        let payout = evidence.whose(&RowKey::Payout(UNTOLD, (*subject).into())).is_some();
+        let payout = evidence.find_row(|tenant| RowKey::Payout(tenant, (*subject).into())).is_some();
         let word = detail.split_whitespace().find_map(|word| word.strip_prefix("resolution="))?;
         Some(format!("{word} of a {}", if payout { "payout" } else { "charge" }))
     })
 }
 
 #[test]
-fn operators_end_charges_and_payouts_in_every_way_there_is() {
+fn operators_use_every_resolution_on_charges_and_payouts() {
     let mut wanted: BTreeSet<String> = ["adopt", "void", "fail", "retry"]
         .into_iter()
         .flat_map(|word| ["charge", "payout"].map(|what| format!("{word} of a {what}")))
         .collect();
-    // What was paid out is on its way.
+    // A payout cannot be voided.
     wanted.remove("void of a payout");
-    // Some come in one of hundreds.
+    // Some resolutions occur in one of hundreds of seeds.
     for seed in 62_000..65_000 {
         let script = draw(seed, None);
         if script.setup.operators > 0 {
-            for word in decided(&witnessed(&script, None).1) {
+            for word in decided(&run_with_evidence(&script, None).1) {
                 wanted.remove(&word);
             }
         }
@@ -153,7 +153,7 @@ fn a_run_with_its_faults_listed_is_the_same_run() {
     for seed in 71_000..71_020 {
         let script = draw(seed, None);
         let outcome = run(&script, None);
-        let text = listed(&script, &outcome).to_string();
+        let text = with_listed_faults(&script, &outcome).to_string();
         let again = Script::parse(&text).unwrap();
         assert_eq!(run(&again, None).trace, outcome.trace, "seed {seed}");
     }
@@ -176,7 +176,7 @@ fn every_single_fault_at_every_place_of_a_charge_holds_on_every_profile() {
 }
 
 #[test]
-fn every_single_fault_at_every_place_of_what_follows_a_charge_holds() {
+fn every_single_fault_at_every_place_of_an_operation_holds() {
     for scene in [Scene::Capture, Scene::Void, Scene::Refund, Scene::Split, Scene::Payout] {
         for name in ["stripe", "checkout", "braintree-classic"] {
             every_single_fault_holds(scene, ProviderProfile::named(name).unwrap(), false);
@@ -185,14 +185,14 @@ fn every_single_fault_at_every_place_of_what_follows_a_charge_holds() {
 }
 
 #[test]
-fn every_single_fault_holds_where_nobody_else_can_write_the_store() {
+fn every_single_fault_holds_on_an_exclusive_store() {
     for name in ["stripe", "checkout", "braintree-classic"] {
         every_single_fault_holds(Scene::Charge, ProviderProfile::named(name).unwrap(), true);
     }
 }
 
 #[test]
-fn a_cluster_that_is_gone_leaves_nothing_in_memory() {
+fn a_dropped_cluster_leaves_nothing_in_memory() {
     let mut cluster = Cluster::new(&draw(7, None), None);
     cluster.boot_all();
     cluster.run(60_000, |_| false);

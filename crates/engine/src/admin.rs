@@ -1,5 +1,5 @@
-//! Tenants and their keys: made, rotated and revoked through the same commits as everything else. It needs a store
-//! and ids only, so the command line can do it without an engine.
+//! Administration of tenants and their API keys, through ordinary commits. Only a store
+//! and ids are needed, so the command line can do without an engine.
 
 use crate::mint::IdMint;
 use crate::service::{AdminError, NewKey, NewTenant};
@@ -9,14 +9,12 @@ use counterfoil_store::{ChangeSet, CommitError, ReadError, Row, RowKey, Scan, St
 
 /// The register of tenants in one store.
 pub struct Register<'a, S> {
-    /// Where it is kept.
     pub store: &'a S,
-    /// Ids for what is made.
     pub ids: &'a IdMint,
 }
 
 impl<S: Store> Register<'_, S> {
-    /// Makes a tenant with its first API key.
+    /// Creates a tenant with the first API key.
     pub async fn create_tenant(&self, new: NewTenant) -> Result<Tenant, AdminError> {
         let name = TenantName::parse(&new.name).map_err(|_| AdminError::BadName)?;
         let now = self.store.now();
@@ -60,7 +58,7 @@ impl<S: Store> Register<'_, S> {
         Ok(key)
     }
 
-    /// Revokes an API key by its id. Revoking twice is the same as revoking once.
+    /// Revokes an API key by the id. Idempotent.
     pub async fn revoke_key(&self, id: &str) -> Result<ApiKey, AdminError> {
         let key = self
             .keys()
@@ -82,7 +80,7 @@ impl<S: Store> Register<'_, S> {
         Ok(revoked)
     }
 
-    /// All tenants with their keys, by name.
+    /// All tenants with the keys, by name.
     pub async fn tenants(&self) -> Result<Vec<(Tenant, Vec<ApiKey>)>, ReadError> {
         let keys = self.keys().await?;
         let rows = self.store.scan(Scan::Tenants).await?;

@@ -1,5 +1,5 @@
-//! Committing for sure: conflicts are tried again, a commit in doubt is resolved by the set's own id. What is left
-//! is certain, or says that it is not.
+//! Commits with retries: a conflict is retried, and a commit in doubt is resolved by the set's id.
+//! The result is either certain or explicitly in doubt.
 
 use crate::engine::Inner;
 use crate::recent::posted;
@@ -13,18 +13,17 @@ use counterfoil_store::{ChangeSet, CommitError, CommitReceipt, CommitRefusal, St
 use std::pin::Pin;
 use std::time::Duration;
 
-/// A commit that did not happen, or that nobody can be sure of.
+/// A commit that failed or may have failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NotCommitted {
     /// A precondition does not hold.
     Refused(Box<CommitRefusal>),
-    /// The store could not write; nothing was changed.
+    /// The store could not write; nothing changed.
     Unavailable(String),
-    /// Nobody knows.
     InDoubt,
 }
 
-/// Store conflicts: three tries from 50 ms, doubling, with jitter.
+/// Tries of a conflicting commit, with jittered backoff from 50 ms.
 const TRIES: u32 = 3;
 const BACKOFF: Backoff = Backoff { base: Span::from_ms(50), cap: Span::from_ms(200) };
 
@@ -47,7 +46,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             match self.store.commit(set.clone()).await {
                 Ok(receipt) => return Ok(receipt),
                 Err(CommitError::Refused(refusal)) => {
-                    // After a doubt, what stands in the way may be this very set.
+                    // After a doubt, the refusal may be caused by this very set.
                     return match doubted.then_some(self.resolve(set.id())) {
                         Some(resolved) => resolved.await.flatten().ok_or(NotCommitted::Refused(refusal)),
                         None => Err(NotCommitted::Refused(refusal)),
@@ -75,10 +74,10 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// Whether the set was committed, if that can be learnt. Trying a set again is safe: the store takes one id only
-    /// once, and the preconditions are inside.
+    /// Asks whether the set was committed. `None`: the store cannot tell. A retry of the set is
+    /// safe, because the store takes each id once and judges the preconditions again.
     ///
-    /// Boxed: it is rare, and whoever commits would carry the room for it.
+    /// Boxed, because it is rare and would enlarge the future of every commit.
     fn resolve(&self, id: SetId) -> Pin<Box<dyn Future<Output = Option<Option<CommitReceipt>>> + Send + '_>> {
         Box::pin(async move {
             for attempt in 1..=TRIES {

@@ -1,5 +1,5 @@
-//! Concluding an attempt: what the core decided becomes one change set, and the set is offered to the store until it
-//! is taken, refused, or somebody else's to write.
+//! Concluding an attempt: the core's decision becomes one change set. The set is offered to the
+//! store until the store takes or refuses the set, or the lease ends.
 
 use crate::commit::NotCommitted;
 use crate::drive::AttemptResult;
@@ -14,7 +14,7 @@ use counterfoil_core::idempotency::claim::{Claim, ClaimEvent, ClaimId, ClaimStat
 use counterfoil_core::idempotency::reply::Reply;
 use counterfoil_core::outbox::{Outbox, ParkReason};
 use counterfoil_core::payments::flow::SagaAction;
-use counterfoil_core::payments::follow::{Follow, NextStep, follow};
+use counterfoil_core::payments::follow::{Consequences, NextStep, follow};
 use counterfoil_core::payments::operation;
 use counterfoil_core::payments::{PaymentSubject, Work};
 use counterfoil_core::saga::backoff::Backoff;
@@ -24,20 +24,20 @@ use counterfoil_gateway::Gateway;
 use counterfoil_store::{ChangeSet, CommitRefusal, RefusalReason, Row, RowKey, Store};
 use std::sync::Arc;
 
-/// While the store cannot take an outcome that is known, it is offered again and again until the lease's ceiling.
+/// Backoff between offers of a known outcome. Offers end at the lease's ceiling.
 const OFFER: Backoff = Backoff { base: Span::from_ms(100), cap: Span::from_ms(2_000) };
-/// When a parked payment is worth asking about again.
+/// `Retry-After` of a parked payment.
 const PARKED_RETRY: Span = Span::from_ms(60_000);
 
-/// What a conclusion leads to.
+/// Result of a conclusion.
 pub(crate) enum Concluded {
-    /// There is news for those who wait for the claim.
-    Told(ClaimId, News),
+    /// News for the requests that wait for the claim.
+    News(ClaimId, News),
     /// The next step is due, under the same lease.
-    Onward(Box<Work>),
+    NextStep(Box<Work>),
 }
 
-/// What is to be committed, and where it leads.
+/// A change set to commit, and its consequence.
 pub(crate) struct Conclusion {
     pub(crate) set: ChangeSet,
     pub(crate) ledger: Vec<SagaAction>,
@@ -47,13 +47,13 @@ pub(crate) struct Conclusion {
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// Commits what follows from an attempt. `None`: somebody with a higher fence was faster and nothing changed, or
-    /// the store did not take it and the recovery worker will.
+    /// Commits the consequences of an attempt. `None`: a writer with a higher fencing token was
+    /// faster, or the store did not take the set. Recovery continues the work.
     pub(crate) async fn conclude(
         &self,
         mut work: Box<Work>,
         result: &AttemptResult,
-        meanwhile: &InterimNews,
+        interim: &InterimNews,
     ) -> Option<Concluded> {
         let ceiling = work.claim.state.lease().map_or(Time::EPOCH, |lease| lease.ceiling);
         let mut offer: u32 = 0;
@@ -61,18 +61,18 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             let now = self.store.now();
             match self.offer(&work, result, now).await {
                 Ok(concluded) => {
-                    if let Concluded::Told(_, News::Settled(claim)) = &concluded {
-                        self.remember(Arc::clone(claim));
+                    if let Concluded::News(_, News::Settled(claim)) = &concluded {
+                        self.cache_answer(Arc::clone(claim));
                     }
                     return Some(concluded);
                 }
-                Err(NotCommitted::Refused(refusal)) => match moved_by_a_sibling(&work, refusal) {
+                Err(NotCommitted::Refused(refusal)) => match changed_by_sibling(&work, refusal) {
                     Ok(subject) => {
                         work.subject = subject;
                         continue;
                     }
                     Err(refusal) => {
-                        tracing::warn!(fence = work.claim.fence, ?refusal.reason, "a late writer was refused; nothing changed");
+                        tracing::warn!(fence = work.claim.fence, ?refusal.reason, "the write of a former lease holder was refused; nothing changed");
                         return None;
                     }
                 },
@@ -83,7 +83,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             }
             let pending = pending(&work, Span::from_ms(1_000));
             self.waiters.tell(work.claim.id, &pending);
-            meanwhile.tell(pending);
+            interim.tell(pending);
             if now >= ceiling || self.is_stopped() {
                 return None;
             }
@@ -102,8 +102,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         self.settle_ledger(conclusion, now).await
     }
 
-    /// Commits a conclusion with what happens in the ledger. Money the provider has taken is posted whatever comes; if
-    /// the account it is meant for cannot take it, to suspense.
+    /// Commits a conclusion with the ledger entries. Money that the provider has taken is always
+    /// posted: to suspense if the destination cannot take it.
     pub(crate) async fn settle_ledger(
         &self,
         conclusion: Conclusion,
@@ -113,13 +113,13 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         if ledger.is_empty() {
             return self.commit(set).await.map(|_| concluded);
         }
-        // The end of what was reserved goes to the shards its beginning went to.
+        // A reservation's end moves the same shards as its beginning.
         let seed = work.outbox.hold.map_or_else(|| self.world.chance(), |hold| scatter(hold.to_i64()));
         for credit in [Credit::Destination, Credit::Suspense] {
             let booking = self.book(&ledger, &work, credit, now).await;
             let Booking { changes, deltas } = booking.map_err(NotCommitted::Unavailable)?;
             if deltas.is_empty() {
-                // Nothing it could fail to fit.
+                // No guarded balance moves, so none can refuse.
                 let set = changes.into_iter().fold(set, ChangeSet::with);
                 return self.commit(set).await.map(|_| concluded);
             }
@@ -138,20 +138,20 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Err(NotCommitted::Unavailable(why.into()))
     }
 
-    /// The set that makes `follow` true.
+    /// Builds the set for `follow`.
     pub(crate) async fn conclusion(
         &self,
         work: &Work,
         (kind, detail): (AuditKind, &str),
-        follow: Follow,
+        follow: Consequences,
         now: Time,
     ) -> Result<Result<Conclusion, IllegalMove>, NotCommitted> {
         let Some(id) = self.next_id(now).await else {
             return Err(NotCommitted::Unavailable("no id can be minted".into()));
         };
         let claim = &work.claim;
-        let learnt = AuditRecord {
-            id: record_id(now, work.turn().saturating_add(1), self.world.chance()),
+        let learned = AuditRecord {
+            id: record_id(now, work.audit_order().saturating_add(1), self.world.chance()),
             tenant: claim.tenant,
             subject: work.outbox.payment.subject(),
             at: now,
@@ -159,9 +159,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             kind,
             detail: detail.to_owned(),
         };
-        let Follow { subject, ledger, next_step } = follow;
+        let Consequences { subject, ledger, next_step } = follow;
         let after = Box::new(Work { subject, claim: claim.clone(), outbox: work.outbox.clone() });
-        let draft = Draft { id: SetId::from_i64(id), before: work, after, ledger, learnt };
+        let draft = Draft { id: SetId::from_i64(id), before: work, after, ledger, learned };
         Ok(self.draft(draft, next_step, now))
     }
 
@@ -178,26 +178,26 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 let settled = Settled { reply, windows: windows() };
                 draft.settle(ClaimEvent::Failed(settled))
             }
-            NextStep::Onward(outbox) => {
+            NextStep::CallProvider(outbox) => {
                 let until = now.plus(self.policy.lease.lease);
-                draft.go_on(outbox, until)
+                draft.next_step(outbox, until)
             }
             NextStep::Retry { at_least, outbox } => {
                 let wait = self.policy.backoff.wait_at_least(at_least, claim.attempts, self.dice());
                 let not_before = now.plus(wait);
-                // What was doubted once stays so until there is evidence.
+                // An uncertain claim stays uncertain until there is evidence.
                 let doubted = matches!(claim.state, ClaimState::Uncertain(_));
                 let event = if doubted {
                     ClaimEvent::Doubted { not_before }
                 } else {
                     ClaimEvent::PutOff { not_before }
                 };
-                draft.put_off(outbox, event, not_before)
+                draft.postpone(outbox, event, not_before)
             }
             NextStep::Doubt { not_before, outbox } => {
                 let wait = self.policy.backoff.wait(claim.attempts, self.dice());
                 let not_before = not_before.max(now.plus(wait));
-                draft.put_off(outbox, ClaimEvent::Doubted { not_before }, not_before)
+                draft.postpone(outbox, ClaimEvent::Doubted { not_before }, not_before)
             }
             NextStep::Parked(outbox) => {
                 let payment = outbox.payment.reference(&self.references);
@@ -209,7 +209,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// The answer to work that was done.
+    /// The answer to completed work.
     fn done(&self, subject: &PaymentSubject) -> Reply {
         match subject {
             PaymentSubject::Charge(charge, None) => self.present.charge(charge, Made::Created),
@@ -229,9 +229,10 @@ pub(crate) fn pending(work: &Work, retry_after: Span) -> News {
     News::Pending { payment: work.outbox.payment, retry_after }
 }
 
-/// Refunds of one charge go on side by side: when another one moved the charge, this one is decided anew on what it
-/// left. Everything else has the charge to itself, and finds it changed only when it has lost its lease.
-fn moved_by_a_sibling(
+/// The subject to decide again on, if another refund has changed the charge meanwhile: refunds of
+/// one charge run concurrently. All other work locks the charge, so a changed charge means a lost
+/// lease.
+fn changed_by_sibling(
     work: &Work,
     refusal: Box<CommitRefusal>,
 ) -> Result<PaymentSubject, Box<CommitRefusal>> {
@@ -246,8 +247,8 @@ fn moved_by_a_sibling(
     }
 }
 
-/// The set with those rows that changed.
-fn with_moved(set: ChangeSet, before: &PaymentSubject, after: &PaymentSubject) -> ChangeSet {
+/// Adds the rows of the subject that changed.
+fn with_changed(set: ChangeSet, before: &PaymentSubject, after: &PaymentSubject) -> ChangeSet {
     match (before, after) {
         (PaymentSubject::Charge(was, had), PaymentSubject::Charge(charge, operation)) => {
             let set = if was == charge { set } else { set.replace(charge.clone(), was.revision) };
@@ -265,14 +266,14 @@ fn with_moved(set: ChangeSet, before: &PaymentSubject, after: &PaymentSubject) -
     }
 }
 
-/// A conclusion in the making: what every kind of it shares.
+/// The parts that all conclusions share.
 struct Draft<'a> {
     id: SetId,
     before: &'a Work,
-    /// What it is about, as it will stand.
+    /// The work after the commit.
     after: Box<Work>,
     ledger: Vec<SagaAction>,
-    learnt: AuditRecord,
+    learned: AuditRecord,
 }
 
 impl Draft<'_> {
@@ -282,62 +283,63 @@ impl Draft<'_> {
         let detail = format!("status={} answer={answer}", self.after.subject.status());
         let work = &self.before.outbox;
         let done = (RowKey::Outbox(work.tenant, work.id), work.revision);
-        let set = self.moved(&claim).remove(done.0, done.1);
+        let set = self.changed(&claim).remove(done.0, done.1);
         let set = self.audited(set, Some((AuditKind::Settled, detail)));
         self.after.claim = claim.clone();
-        let told = Concluded::Told(claim.id, News::Settled(Arc::new(claim)));
-        Ok(self.conclusion(set, told))
+        let news = Concluded::News(claim.id, News::Settled(Arc::new(claim)));
+        Ok(self.conclusion(set, news))
     }
 
-    fn go_on(mut self, outbox: Outbox, until: Time) -> Result<Conclusion, IllegalMove> {
+    fn next_step(mut self, outbox: Outbox, until: Time) -> Result<Conclusion, IllegalMove> {
         let claim = self.before.claim.on(ClaimEvent::Renewed { until })?;
         let due_at = claim.state.lease().map_or(until, |lease| lease.until);
         let outbox = Outbox { due_at, ..outbox };
-        let set = self.moved(&claim).replace(outbox.clone(), self.before.outbox.revision);
+        let set = self.changed(&claim).replace(outbox.clone(), self.before.outbox.revision);
         let set = self.audited(set, None);
         (self.after.claim, self.after.outbox) = (claim, outbox);
-        let onward = Concluded::Onward(self.after.clone());
-        Ok(self.conclusion(set, onward))
+        let next = Concluded::NextStep(self.after.clone());
+        Ok(self.conclusion(set, next))
     }
 
-    fn put_off(
+    fn postpone(
         mut self,
         outbox: Outbox,
         event: ClaimEvent,
         not_before: Time,
     ) -> Result<Conclusion, IllegalMove> {
-        let wait = not_before.since(self.learnt.at);
+        let wait = not_before.since(self.learned.at);
         let claim = self.before.claim.on(event)?;
         let outbox = Outbox { due_at: not_before, ..outbox };
-        let set = self.moved(&claim).replace(outbox, self.before.outbox.revision);
+        let set = self.changed(&claim).replace(outbox, self.before.outbox.revision);
         let set = self.audited(set, Some((AuditKind::Pending, format!("wait_ms={}", wait.ms()))));
-        let told = Concluded::Told(claim.id, pending(self.before, wait));
-        Ok(self.conclusion(set, told))
+        let news = Concluded::News(claim.id, pending(self.before, wait));
+        Ok(self.conclusion(set, news))
     }
 
     fn park(mut self, outbox: Outbox) -> Result<Conclusion, IllegalMove> {
         let reason = outbox.parked.map_or("unknown", ParkReason::name);
         let detail = format!("reason={reason}");
         let claim = self.before.claim.on(ClaimEvent::Doubted { not_before: Time::MAX })?;
-        let set = self.moved(&claim).replace(outbox, self.before.outbox.revision);
+        let set = self.changed(&claim).replace(outbox, self.before.outbox.revision);
         let set = self.audited(set, Some((AuditKind::Parked, detail)));
-        let told = Concluded::Told(claim.id, pending(self.before, PARKED_RETRY));
-        Ok(self.conclusion(set, told))
+        let news = Concluded::News(claim.id, pending(self.before, PARKED_RETRY));
+        Ok(self.conclusion(set, news))
     }
 
-    /// The claim first: whoever lost its lease learns that before anything else. Rows that did not change stay out.
-    fn moved(&self, claim: &Claim) -> ChangeSet {
+    /// A set with the claim first, so that a lost lease is the first reason for a refusal.
+    /// Unchanged rows stay out.
+    fn changed(&self, claim: &Claim) -> ChangeSet {
         let set = ChangeSet::new(self.id).replace(claim.clone(), self.before.claim.revision);
-        with_moved(set, &self.before.subject, &self.after.subject)
+        with_changed(set, &self.before.subject, &self.after.subject)
     }
 
-    /// The lesson first, then what follows from it.
+    /// Adds the record of the attempt, then the record of the consequence.
     fn audited(&mut self, set: ChangeSet, follows: Option<(AuditKind, String)>) -> ChangeSet {
-        let detail = std::mem::take(&mut self.learnt.detail);
-        let set = set.insert(AuditRecord { detail, ..self.learnt.clone() });
+        let detail = std::mem::take(&mut self.learned.detail);
+        let set = set.insert(AuditRecord { detail, ..self.learned.clone() });
         match follows {
             Some((kind, detail)) => {
-                set.insert(AuditRecord { id: self.learnt.id.after(1), kind, detail, ..self.learnt.clone() })
+                set.insert(AuditRecord { id: self.learned.id.after(1), kind, detail, ..self.learned.clone() })
             }
             None => set,
         }

@@ -1,16 +1,16 @@
-//! Work that a request waits for, and that does not end with it.
+//! Work that outlives the waiting request.
 //!
-//! It is moved by whoever waits: that saves a task, and two wakings, for every request. If the client hangs up, what is left
-//! of it becomes a task of its own.
+//! The waiting request polls the work itself, which saves a task and two wake-ups per request. If
+//! the client hangs up, the rest of the work becomes a background task.
 
 use crate::world::World;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Work under way. Its end, or `None` if it panicked.
+/// Running work. Resolves to the result, or to `None` if it panicked.
 pub(crate) struct DetachOnDrop<'w, W: World, T: Send + 'static> {
-    /// Absent when it has ended, and while it is moved: what panics is not moved again.
+    /// `None` after the end and during a poll, so that work that panicked is never polled again.
     work: Option<Pin<Box<dyn Future<Output = T> + Send>>>,
     world: &'w W,
 }
@@ -57,20 +57,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_left_goes_on_when_nobody_waits_any_more() {
-        let (world, (go, on), (tell, told)) = (TokioWorld::new(), oneshot::channel(), oneshot::channel());
+    async fn abandoned_work_continues_in_the_background() {
+        let (world, (go, on), (sender, receiver)) =
+            (TokioWorld::new(), oneshot::channel(), oneshot::channel());
         let mut detach = DetachOnDrop::new(&world, async move {
             on.await.unwrap();
-            tell.send(7).unwrap();
+            sender.send(7).unwrap();
         });
         assert!(polled(&mut detach).is_pending());
         drop(detach);
         go.send(()).unwrap();
-        assert_eq!(told.await, Ok(7));
+        assert_eq!(receiver.await, Ok(7));
     }
 
     #[tokio::test]
-    async fn what_has_ended_is_not_done_again() {
+    async fn finished_work_is_not_polled_again() {
         let world = TokioWorld::new();
         let mut detach = DetachOnDrop::new(&world, async { 7 });
         assert_eq!(polled(&mut detach), Poll::Ready(Some(7)));
@@ -78,19 +79,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_ends_the_work_and_not_the_one_who_waits() {
+    async fn a_panic_ends_the_work_and_not_its_waiter() {
         let (world, (held, lost)) = (TokioWorld::new(), oneshot::channel::<()>());
         let mut detach = DetachOnDrop::new(&world, async move {
             let _held = held;
-            panic!("as this test wants");
+            panic!("provoked by this test");
         });
         assert_eq!(polled(&mut detach), Poll::Ready(None));
-        assert!(lost.await.is_err(), "what it held is let go");
+        assert!(lost.await.is_err(), "its captured values are dropped");
     }
 
-    /// A client's future may be dropped where nothing runs any more, and a panic there would end the process.
+    /// A client's future may be dropped after the runtime has ended. A panic there would end the
+    /// process.
     #[test]
-    fn without_a_runtime_it_ends() {
+    fn dropping_it_without_a_runtime_ends_the_work() {
         let (world, (held, mut lost)) = (TokioWorld::new(), oneshot::channel::<()>());
         drop(DetachOnDrop::new(&world, async move { drop(held) }));
         assert!(lost.try_recv().is_err_and(|error| error == oneshot::error::TryRecvError::Closed));

@@ -1,5 +1,5 @@
-//! Driving a saga: ask the core what to do, do it, commit what follows, and go on. Start and resume run the same
-//! path; only committed state is ever told to anybody.
+//! Driving a saga: ask the core for the next call, make the call, commit its consequences, repeat.
+//! Start and resume run the same path. Only committed state is ever announced.
 
 use crate::commit::NotCommitted;
 use crate::conclude::Concluded;
@@ -25,10 +25,10 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
-/// How long work that nobody here can do is left alone: nothing but a new start can change that.
+/// Delay of work without a configured peer: only a restart with new settings can help.
 const UNSERVED_WAIT: Span = Span::from_ms(5 * 60_000);
 
-/// What an attempt taught, in words for the audit.
+/// Result of an attempt, with the words for the audit.
 pub(crate) struct AttemptResult {
     pub(crate) kind: AuditKind,
     pub(crate) detail: String,
@@ -36,23 +36,24 @@ pub(crate) struct AttemptResult {
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// Drives the saga as far as it goes now and tells the news. `None`: the lease was lost, and somebody else will tell
-    /// it. `meanwhile` hears what there is to tell before the end.
-    pub(crate) async fn drive(&self, mut work: Box<Work>, meanwhile: &InterimNews) -> Option<News> {
+    /// Drives the saga as far as possible now and sends the news to the waiters. `None`: the lease
+    /// was lost, and another process will send the news. `interim` receives news from before the
+    /// end.
+    pub(crate) async fn drive(&self, mut work: Box<Work>, interim: &InterimNews) -> Option<News> {
         loop {
-            let result = self.learn_next(&mut work).await?;
-            match self.conclude(work, &result, meanwhile).await? {
-                Concluded::Told(claim, news) => {
+            let result = self.attempt_step(&mut work).await?;
+            match self.conclude(work, &result, interim).await? {
+                Concluded::News(claim, news) => {
                     self.waiters.tell(claim, &news);
                     return Some(news);
                 }
-                Concluded::Onward(next) => work = next,
+                Concluded::NextStep(next) => work = next,
             }
         }
     }
 
-    /// One attempt at the step the saga stands at.
-    async fn learn_next(&self, work: &mut Work) -> Option<AttemptResult> {
+    /// Makes one attempt at the saga's current step.
+    async fn attempt_step(&self, work: &mut Work) -> Option<AttemptResult> {
         let Some(step) = flow::step(work.outbox.saga) else {
             let saga = work.outbox.saga;
             tracing::error!(
@@ -84,16 +85,17 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// Nobody here can work on it: it waits for an operator, and is sent nowhere else.
+    /// This server cannot work on the payment's provider: the work waits for an operator and is
+    /// sent nowhere else.
     fn not_served(&self, work: &Work, step: ProviderStep, reference: &str) -> AttemptResult {
         let peer = work.outbox.provider.peer().unwrap_or_default();
         tracing::error!(
             payment = reference,
             peer,
             bound_to = &*work.outbox.provider.endpoint,
-            "a payment waits for a peer that is not set up here as it was; set it up again under [peers]"
+            "a payment waits for a peer that is not set up here any more; set it up again under [peers]"
         );
-        let verdict = judge::held_back(self.attempt(work, step, reference), UNSERVED_WAIT);
+        let verdict = judge::judge_held_back(self.attempt(work, step, reference), UNSERVED_WAIT);
         AttemptResult { kind: AuditKind::Pending, detail: "reason=peer_not_set_up".into(), verdict }
     }
 
@@ -118,7 +120,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         reference: &str,
     ) -> Option<AttemptResult> {
         if let Err(wait) = self.lanes.permit(&work.outbox.provider, self.store.now()) {
-            let verdict = judge::held_back(self.attempt(work, step, reference), wait);
+            let verdict = judge::judge_held_back(self.attempt(work, step, reference), wait);
             return Some(AttemptResult {
                 kind: AuditKind::Pending,
                 detail: "reason=breaker_open".into(),
@@ -134,23 +136,23 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             amount: work.subject.amount(),
             instrument: work.subject.instrument().cloned(),
         };
-        // The connector's time runs from here, so the look at the lease below is never older than what it counts from.
-        // Nothing is sent before it is waited for.
+        // The connector's deadline counts from here, before the lease is checked below. Nothing is
+        // sent until it is polled.
         let sending = pin!(self.gateway.call(call));
-        // The last look before the request leaves: a lease that is over belongs to somebody else.
+        // Last check before the request leaves: another process may have taken over an ended lease.
         if work.claim.state.lease().is_none_or(|lease| lease.is_over(self.store.now())) {
             return None;
         }
         let begun = self.world.elapsed();
         let outcome = self.with_heartbeat(work, sending).await?;
-        self.learn(&work.outbox.provider, &outcome);
+        self.update_breaker(&work.outbox.provider, &outcome);
         self.count(work, step.name(), outcome.name(), begun);
         if let ProviderOutcome::Rejected(rejection) = &outcome {
             tracing::error!(
                 payment = reference,
                 step = step.name(),
                 code = rejection.code,
-                "the provider rejects our request; look at its account and ours"
+                "the provider rejects our request; compare the settings of both accounts"
             );
         }
         let mut detail = format!(
@@ -181,8 +183,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Some(AttemptResult { kind: AuditKind::ProviderQueried, detail, verdict })
     }
 
-    /// Asks the provider whether the step was done, and when that was asked: what was not there is proof only for the
-    /// moment of the question, not for that of the answer.
+    /// Looks the step up at the provider. Returns the result and the time of the question: a
+    /// missing payment is proof only for that moment, not for the time of the answer.
     pub(crate) async fn ask(
         &self,
         work: &mut Work,
@@ -205,7 +207,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Some((found, asked_at))
     }
 
-    /// Runs `call` while renewing the lease. `None`: the lease was lost to somebody else.
+    /// Runs `call` while renewing the lease. `None`: the lease was lost.
     async fn with_heartbeat<T>(
         &self,
         work: &mut Work,
@@ -218,7 +220,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 answer = &mut call => return Some(answer),
                 () = self.world.sleep(beat) => {}
             }
-            // Boxed: most calls are over before the first beat.
+            // Boxed, because most calls end before the first beat.
             if Box::pin(self.renew(work)).await.is_none() {
                 tracing::warn!(
                     fence = work.claim.fence,
@@ -229,7 +231,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// Renews the lease, if that can be done now: if not, it simply runs on until the next beat. `None`: it was lost.
+    /// Renews the lease. If the store fails, the lease runs on until the next beat. `None`: the
+    /// lease was lost.
     async fn renew(&self, work: &mut Work) -> Option<()> {
         let now = self.store.now();
         let until = now.plus(self.policy.lease.lease);
@@ -255,14 +258,14 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Some(())
     }
 
-    /// The key under which the step is asked for now.
+    /// The provider's idempotency key of the step's current generation.
     fn key(&self, work: &Work, step: ProviderStep, rules: &Rules) -> String {
         downstream_key(&self.mac, work.outbox.id, step, work.outbox.history.generation, rules)
     }
 
-    fn learn(&self, binding: &ProviderBinding, outcome: &ProviderOutcome) {
+    fn update_breaker(&self, binding: &ProviderBinding, outcome: &ProviderOutcome) {
         if let Some(moved) = self.lanes.learn(binding, outcome, self.store.now()) {
-            // What is bound to the provider under an older profile is the provider's all the same.
+            // A payment bound under another profile still counts for the one provider.
             let provider = match binding.peer() {
                 None => profile_name(&self.gateway.binding().profile),
                 Some(_) => PEER.name,
@@ -277,7 +280,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// A closed breaker is worth a number too: rules about it need the zero.
+    /// Reports the closed breaker at start: alert rules need the zero.
     pub(crate) fn note_breaker(&self) {
         let provider = profile_name(&self.gateway.binding().profile);
         self.watch.saw(Signal::Breaker { provider, state: 0 });

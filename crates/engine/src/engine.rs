@@ -1,7 +1,7 @@
-//! The engine: what its loops share, how it starts and how it ends.
+//! The engine's state, its start and its shutdown.
 
-use crate::answers::{SharedAnswers, SharedCache};
-use crate::cache::Cache;
+use crate::answers::SharedAnswers;
+use crate::cache::AnswerCache;
 use crate::lanes::Lanes;
 use crate::ledger::accounts::Accounts;
 use crate::ledger::heat::Heat;
@@ -10,6 +10,7 @@ use crate::policy::EnginePolicy;
 use crate::present::Present;
 use crate::principals::Principals;
 use crate::recent::Recent;
+use crate::shared::SharedServices;
 use crate::signal::{Signal, Watch};
 use crate::waiters::Waiters;
 use crate::workers;
@@ -18,36 +19,20 @@ use counterfoil_core::types::digest::MacKey;
 use counterfoil_core::types::reference::References;
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::Gateway;
-use counterfoil_gateway::fence::{Fence, Fences};
+use counterfoil_gateway::fence::Fences;
 use counterfoil_store::Store;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// What an engine is made of.
+/// The parts of an engine.
 pub struct Parts<S, G, W> {
-    /// Where everything is kept.
     pub store: S,
-    /// Who moves the money.
     pub gateway: G,
-    /// Tasks, waiting, chance.
     pub world: W,
-    /// Settings.
     pub policy: EnginePolicy,
-    /// How answers become bytes.
     pub present: Arc<dyn Present>,
-    /// Who listens.
     pub watch: Arc<dyn Watch>,
-}
-
-/// What processes share beside the store. All of it may be lost at any time: without it the engine is as right, and
-/// only less quick to say no.
-#[derive(Default)]
-pub struct SharedServices {
-    /// Who works on which payment, and for how long that is believed.
-    pub fence: Option<(Arc<dyn Fence>, Span)>,
-    /// Answers that were stored.
-    pub shelf: Option<Arc<dyn SharedCache>>,
 }
 
 /// The engine.
@@ -72,8 +57,7 @@ pub(crate) struct Inner<S, G, W> {
     pub(crate) mac: MacKey,
     pub(crate) ids: IdMint,
     pub(crate) waiters: Waiters,
-    pub(crate) cache: Cache,
-    pub(crate) answers: SharedAnswers,
+    pub(crate) cache: AnswerCache,
     pub(crate) fences: Fences,
     pub(crate) lanes: Lanes,
     pub(crate) principals: Principals,
@@ -85,7 +69,7 @@ pub(crate) struct Inner<S, G, W> {
     active: AtomicUsize,
 }
 
-/// Why an engine did not start.
+/// The reason why an engine did not start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartError(pub String);
 
@@ -103,16 +87,15 @@ impl<S: Store, G: Gateway, W: World> Engine<S, G, W> {
         Engine::start_with(parts, SharedServices::default()).await
     }
 
-    /// As [`Engine::start`], sharing more than the store with other processes.
+    /// Starts as [`Engine::start`], with services that other servers share.
     pub async fn start_with(
         parts: Parts<S, G, W>,
-        beside: SharedServices,
+        shared: SharedServices,
     ) -> Result<Engine<S, G, W>, StartError> {
         let mac = MacKey::new(parts.store.secret().reveal());
-        let answers =
-            beside.shelf.map_or(SharedAnswers::none(), |shelf| SharedAnswers::new(shelf, mac.clone()));
+        let cache = AnswerCache::new(shared.shelf.map(|cache| SharedAnswers::new(cache, mac.clone())));
         let watch = Arc::clone(&parts.watch);
-        let fences = beside.fence.map_or(Fences::none(), |(fence, ttl)| {
+        let fences = shared.fence.map_or(Fences::none(), |(fence, ttl)| {
             Fences::new(fence, ttl, move |_| watch.saw(Signal::FenceBypass))
         });
         let ids = IdMint::claim(&parts.store).await.map_err(StartError)?;
@@ -121,8 +104,7 @@ impl<S: Store, G: Gateway, W: World> Engine<S, G, W> {
             mac,
             ids,
             waiters: Waiters::default(),
-            cache: Cache::default(),
-            answers,
+            cache,
             fences,
             lanes: Lanes::new(parts.policy.breaker),
             principals: Principals::default(),
@@ -148,13 +130,13 @@ impl<S: Store, G: Gateway, W: World> Engine<S, G, W> {
         Ok(Engine { inner })
     }
 
-    /// Takes no new work from now on; requests for it are told so.
+    /// Takes no new work from now on. Stored answers are still replayed.
     pub fn close(&self) {
         self.inner.draining.store(true, Ordering::SeqCst);
     }
 
-    /// Takes no new work, and waits for what is under way, at most `deadline`. What is left is finished by whoever
-    /// takes over its lease. Returns how much that is.
+    /// Takes no new work and waits for the running work, at most `deadline`. Returns the number of
+    /// unfinished pieces of work, which another process takes over when the leases end.
     pub async fn drain(&self, deadline: Span) -> usize {
         const STEP: Span = Span::from_ms(10);
         self.close();
@@ -167,7 +149,6 @@ impl<S: Store, G: Gateway, W: World> Engine<S, G, W> {
         self.inner.active.load(Ordering::SeqCst)
     }
 
-    /// The store, for those who wired it up.
     pub fn store(&self) -> &S {
         &self.inner.store
     }
@@ -182,14 +163,14 @@ impl<S, G, W> Inner<S, G, W> {
         self.stopped.load(Ordering::SeqCst)
     }
 
-    /// Counts a piece of work as under way until the guard is dropped.
+    /// Counts a piece of work as running until the guard is dropped.
     pub(crate) fn enter(self: &Arc<Self>) -> Active<S, G, W> {
         self.active.fetch_add(1, Ordering::SeqCst);
         Active(Arc::clone(self))
     }
 }
 
-/// A piece of work under way.
+/// Guard of a running piece of work.
 pub(crate) struct Active<S, G, W>(Arc<Inner<S, G, W>>);
 
 impl<S, G, W> Drop for Active<S, G, W> {

@@ -1,5 +1,5 @@
-//! A hint about a payment, from its provider: whatever is in doubt about it is asked about now. What comes of it is the
-//! answer to that question; the hint itself changes when work is due and nothing else.
+//! Hints from a provider about a payment: doubtful work on the payment becomes due now. A hint
+//! changes only the due time. The provider's answer to the following question decides the outcome.
 
 use crate::commit::NotCommitted;
 use crate::engine::Inner;
@@ -13,8 +13,8 @@ use counterfoil_gateway::Gateway;
 use counterfoil_store::{ChangeSet, ReadError, Row, Scan, Store};
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// Makes the payment's waiting work due, and says how much of it there was. An error means that the store could not
-    /// be asked or told, and the hint should come again.
+    /// Makes the payment's waiting work due; returns how many pieces. On an error the provider
+    /// should send the hint again.
     pub(crate) async fn take_hint(&self, payment: Payment) -> Result<usize, ReadError> {
         let mut moved = 0;
         for outbox in self.work_on(payment).await? {
@@ -23,14 +23,14 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(moved)
     }
 
-    /// What is still to be done for a payment: its making, and what was asked of it since.
+    /// The pending work on a payment: its creation and its operations.
     async fn work_on(&self, payment: Payment) -> Result<Vec<Outbox>, ReadError> {
-        // Its name says nothing of whose it is.
+        // A payment's reference does not name the tenant, so the scan covers all tenants.
         let rows = self.store.scan(Scan::DoubtOn { payment, limit: HINTED_WORK_MAX }).await?;
         Ok(rows
             .into_iter()
             .filter_map(|row| if let Row::Outbox(outbox) = row { Some(outbox) } else { None })
-            // The provider knows nothing of what is bound to a peer.
+            // The provider knows nothing of payments that are bound to a peer.
             .filter(|outbox| outbox.provider.peer().is_none())
             .collect())
     }
@@ -45,7 +45,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let set = ChangeSet::new(SetId::from_i64(id)).replace(sooner, outbox.revision);
         match self.commit(set).await {
             Ok(_) => Ok(true),
-            // Somebody is at it already, or has ended it: there is nothing to bring forward.
+            // The work is running or done already, so there is nothing to bring forward.
             Err(NotCommitted::Refused(_)) => Ok(false),
             Err(NotCommitted::Unavailable(why)) => Err(ReadError(why)),
             Err(NotCommitted::InDoubt) => Err(ReadError("the commit of a hint is in doubt".into())),

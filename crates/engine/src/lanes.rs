@@ -1,5 +1,5 @@
-//! One lane for the provider and one for each peer: a circuit breaker and a pace of recovery of its own. Whoever is ill
-//! holds up only what is bound to them.
+//! Lanes: the provider and each peer have their own circuit breaker and recovery pace. A lane that
+//! is down delays only the payments bound to it.
 
 use crate::policy::RECOVERIES_MAX;
 use counterfoil_core::outbox::ProviderBinding;
@@ -10,7 +10,7 @@ use counterfoil_gateway::pace::Pace;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The lanes; one is made when something first goes there.
+/// The lanes by peer name; `None` is the provider. A lane is made on first use.
 pub(crate) struct Lanes {
     policy: BreakerPolicy,
     lanes: Mutex<HashMap<Option<String>, Lane>>,
@@ -21,11 +21,12 @@ struct Lane {
     pace: Pace,
 }
 
-/// A breaker that moved.
-pub(crate) struct Moved {
+/// A change of a circuit breaker's state.
+pub(crate) struct BreakerChange {
     pub(crate) from: i64,
     pub(crate) to: i64,
-    /// Where the worst of its kind stands now: peers share a profile.
+    /// The worst state among all peers, or the provider's own: peers share one profile and one
+    /// metric.
     pub(crate) worst: i64,
 }
 
@@ -38,46 +39,46 @@ impl Lanes {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with<T>(&self, binding: &ProviderBinding, what: impl FnOnce(&mut Lane) -> T) -> T {
+    fn with<T>(&self, binding: &ProviderBinding, act: impl FnOnce(&mut Lane) -> T) -> T {
         let mut all = self.all();
-        let begun = || Lane { breaker: Breaker::new(self.policy), pace: Pace::new(RECOVERIES_MAX) };
-        what(all.entry(binding.peer().map(str::to_owned)).or_insert_with(begun))
+        let new_lane = || Lane { breaker: Breaker::new(self.policy), pace: Pace::new(RECOVERIES_MAX) };
+        act(all.entry(binding.peer().map(str::to_owned)).or_insert_with(new_lane))
     }
 
-    /// Whether a call may go now; if not, how long to wait.
+    /// Whether a call may be sent now; if not, how long to wait.
     pub(crate) fn permit(&self, binding: &ProviderBinding, now: Time) -> Result<(), Span> {
         self.with(binding, |lane| lane.breaker.permit(now))
     }
 
-    /// Learns what came of a call.
+    /// Feeds the result of a call to breaker and pace.
     pub(crate) fn learn(
         &self,
         binding: &ProviderBinding,
         outcome: &ProviderOutcome,
         now: Time,
-    ) -> Option<Moved> {
+    ) -> Option<BreakerChange> {
         let (from, to) = self.with(binding, |lane| {
             lane.pace.learn(outcome);
             let before = number(lane.breaker.state());
             lane.breaker.learn(outcome, now);
             (before, number(lane.breaker.state()))
         });
-        (from != to).then(|| Moved { from, to, worst: self.worst(binding.peer().is_some()) })
+        (from != to).then(|| BreakerChange { from, to, worst: self.worst(binding.peer().is_some()) })
     }
 
-    /// Where the worst breaker of the peers stands, or that of the provider.
+    /// The worst breaker state of the peers, or the provider's.
     fn worst(&self, of_peers: bool) -> i64 {
         let all = self.all();
         let alike = all.iter().filter(|(name, _)| name.is_some() == of_peers);
         alike.map(|(_, lane)| number(lane.breaker.state())).max().unwrap_or(0)
     }
 
-    /// Takes a place in the pace of recovery, if there is one.
+    /// Takes a recovery slot, if any is free.
     pub(crate) fn enter(&self, binding: &ProviderBinding) -> bool {
         self.with(binding, |lane| lane.pace.enter())
     }
 
-    /// Gives a place back.
+    /// Frees a recovery slot.
     pub(crate) fn leave(&self, binding: &ProviderBinding) {
         self.with(binding, |lane| lane.pace.leave());
     }
@@ -97,7 +98,7 @@ mod tests {
     use counterfoil_core::types::peer::PeerName;
 
     #[test]
-    fn a_peer_that_is_down_holds_up_nobody_else() {
+    fn a_peer_that_is_down_delays_no_other_lane() {
         let lanes = Lanes::new(BreakerPolicy { failures: 2, open: Span::from_ms(1_000) });
         let peer = |name: &str| ProviderBinding::to_peer(&PeerName::parse(name).unwrap(), "http://p", "ac_1");
         let card = ProviderBinding { profile: "stripe".into(), endpoint: "http://p".into() };

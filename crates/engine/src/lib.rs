@@ -1,20 +1,18 @@
-//! The only async loops: submit a command, drive its work, recover what was left behind.
+//! The engine: submits commands, drives their work and recovers abandoned work. All async loops are
+//! in this crate.
 //!
-//! Generic over the store, the gateway and the world (tasks, sleep, chance). The rest of the program talks to it
-//! through the object-safe [`service::Service`].
+//! The engine is generic over the store, the gateway and the world (tasks, sleep, chance). The rest
+//! of the program calls it through the object-safe [`service::Service`].
 
 #![deny(clippy::disallowed_methods)]
 
 mod admin;
-pub mod answers;
 mod cache;
 mod commit;
 mod conclude;
 mod detach;
-mod door;
 mod drive;
 mod engine;
-pub mod fencing;
 mod hint;
 mod lanes;
 mod ledger;
@@ -27,6 +25,8 @@ mod recent;
 mod refuse;
 mod resolve;
 pub mod service;
+mod service_impl;
+mod shared;
 pub mod signal;
 mod submit;
 pub mod verify;
@@ -35,5 +35,6 @@ mod workers;
 pub mod world;
 
 pub use admin::Register;
-pub use engine::{Engine, Parts, SharedServices, StartError};
+pub use engine::{Engine, Parts, StartError};
 pub use mint::IdMint;
+pub use shared::{SharedServices, answers};

@@ -1,4 +1,4 @@
-//! Ids for this process: a worker slot claimed in the store, and the mint that uses it.
+//! Ids of this process: a worker slot claimed in the store, and the mint that uses it.
 
 use crate::commit::NotCommitted;
 use crate::engine::Inner;
@@ -13,15 +13,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The process's mint, shared by its tasks.
+/// The process's mint, shared by the tasks.
 pub struct IdMint {
     held: Mutex<Held>,
-    /// Taken by whoever claims a slot for all who found theirs lapsed; how many times that was tried.
+    /// Held by the task that claims a new slot for all tasks.
     claiming: tokio::sync::Mutex<()>,
-    tried: AtomicU64,
+    /// Number of claims so far, successful or not.
+    claims: AtomicU64,
 }
 
-/// The slot in use, and every holder this process has been: work begun under an earlier one is still its own.
+/// The slot in use, and all holders this process has been: work begun under an earlier slot is
+/// still its own.
 struct Held {
     mint: Mint,
     holders: Vec<Holder>,
@@ -37,7 +39,7 @@ impl IdMint {
         self.with(|held| held.mint.next(now))
     }
 
-    /// The first of `count` ids that follow each other.
+    /// The first of `count` consecutive ids.
     pub(crate) fn block(&self, now: Time, count: usize) -> Result<i64, MintError> {
         self.with(|held| held.mint.block(now, count))
     }
@@ -54,16 +56,16 @@ impl IdMint {
     fn of(mint: Mint) -> IdMint {
         let holders = vec![mint.slot().holder()];
         let held = Mutex::new(Held { mint, holders });
-        IdMint { held, claiming: tokio::sync::Mutex::default(), tried: AtomicU64::new(0) }
+        IdMint { held, claiming: tokio::sync::Mutex::default(), claims: AtomicU64::new(0) }
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Held) -> T) -> T {
-        // The mint is plain numbers; a panic elsewhere cannot leave it half-written.
+        // The mint is plain numbers, so a panic elsewhere cannot leave it half-written.
         act(&mut self.held.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Claims a worker slot: one whose lease is over, or one nobody ever held.
+/// Claims a worker slot that is free or was never held.
 async fn claim_slot<S: Store>(store: &S) -> Result<Mint, String> {
     let slots = store.scan(Scan::Slots).await.map_err(|error| error.to_string())?;
     let slots: Vec<Slot> = slots
@@ -76,7 +78,7 @@ async fn claim_slot<S: Store>(store: &S) -> Result<Mint, String> {
         tracing::error!(
             held,
             of = WORKER_SLOTS,
-            "worker slots run short; stop processes that are not needed"
+            "almost all worker slots are held; stop processes that are not needed"
         );
     }
     let free = slots
@@ -88,7 +90,8 @@ async fn claim_slot<S: Store>(store: &S) -> Result<Mint, String> {
         .map(|number| (Slot::first(number, now, SLOT_LEASE), None));
     for (slot, old) in free.chain(fresh) {
         let not_before = old.map_or(Time::EPOCH, |old: Slot| old.lease_until);
-        // The set's id comes from the very slot that is being claimed: unique if, and only if, the claim succeeds.
+        // The set's id comes from the claimed slot itself, so it is unique if and only if the claim
+        // succeeds.
         let mut mint = Mint::new(slot, not_before);
         let id = mint.next(now).map_err(|error| format!("the clock does not allow ids: {error:?}"))?;
         let set = ChangeSet::new(SetId::from_i64(id));
@@ -107,8 +110,8 @@ async fn claim_slot<S: Store>(store: &S) -> Result<Mint, String> {
     Err(format!("all {WORKER_SLOTS} worker slots are held; stop processes that are not needed"))
 }
 
-/// Keeps the slot for as long as the process lives. The mint itself refuses once the lease is over; after an outage
-/// that outlived it, another slot is claimed.
+/// Renews the slot until the engine stops. The mint itself refuses once the lease is over. After an
+/// outage longer than the lease, another slot is claimed.
 pub(crate) async fn keep_slot<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W>>) {
     let mut wait = SLOT_RENEWAL;
     while !inner.is_stopped() {
@@ -116,7 +119,7 @@ pub(crate) async fn keep_slot<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S
         wait = match inner.renew_slot().await {
             Ok(()) => SLOT_RENEWAL,
             Err(why) => {
-                tracing::warn!(why, "the worker slot could not be kept; trying again");
+                tracing::warn!(why, "the worker slot could not be renewed; trying again");
                 SLOT_RETRY
             }
         };
@@ -124,7 +127,7 @@ pub(crate) async fn keep_slot<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// An id, even if the slot lapsed while the store was away.
+    /// Mints an id. Claims a new worker slot if the current slot lapsed during an outage.
     pub(crate) async fn next_id(&self, now: Time) -> Option<i64> {
         match self.ids.next(now) {
             Err(MintError::LeaseOver) => {
@@ -135,22 +138,22 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// Many may find the slot lapsed at once, after an outage or a sleep. The first of them claims one for all; whoever
-    /// waited for it takes what came of it, be it nothing. Otherwise each would claim a slot of its own, one after
-    /// another through all that are taken.
+    /// Claims one slot for all tasks when the old slot has lapsed, after an outage or a sleep. The
+    /// first task claims; the others wait for the result, even for a failure. Otherwise every task
+    /// would claim a separate slot.
     pub(crate) async fn renew_lapsed_slot(&self) {
-        let tried = self.ids.tried.load(Ordering::Relaxed);
+        let claims = self.ids.claims.load(Ordering::Relaxed);
         let turn = tokio::select! {
             biased;
             turn = self.ids.claiming.lock() => turn,
-            // A store that hangs: whoever waits is told so, as if it had said no.
+            // The store hangs: the waiting task fails as if the claim had been refused.
             () = self.world.sleep(Duration::from_millis(SLOT_PATIENCE.ms())) => return,
         };
-        if self.ids.tried.load(Ordering::Relaxed) == tried {
+        if self.ids.claims.load(Ordering::Relaxed) == claims {
             if let Err(why) = self.renew_slot().await {
-                tracing::warn!(why, "a worker slot that lapsed could not be claimed anew");
+                tracing::warn!(why, "no worker slot could be claimed after the old one lapsed");
             }
-            self.ids.tried.fetch_add(1, Ordering::Relaxed);
+            self.ids.claims.fetch_add(1, Ordering::Relaxed);
         }
         drop(turn);
     }
@@ -164,7 +167,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 let set = ChangeSet::new(SetId::from_i64(id)).replace(renewed, old.revision);
                 match self.commit(set).await {
                     Ok(_) => {
-                        // Another task may have moved this process to another slot meanwhile.
+                        // A concurrent task may have claimed a new slot meanwhile.
                         self.ids.with(|held| {
                             if held.mint.slot().holder() == renewed.holder() {
                                 held.mint.renewed(renewed);

@@ -6,46 +6,44 @@ use counterfoil_core::saga::backoff::Backoff;
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::breaker;
 
-/// How the engine behaves.
+/// The engine's settings.
 #[derive(Clone, Copy, Debug)]
 pub struct EnginePolicy {
-    /// Length and ceiling of leases.
     pub lease: LeasePolicy,
-    /// How often a lease is renewed.
+    /// Interval of lease renewals.
     pub heartbeat: Span,
-    /// How long a twin waits.
+    /// Longest wait of a request for another request with the same key.
     pub wait: Span,
-    /// How long answers and tombstones are kept.
     pub windows: window::WindowPolicy,
     /// Calls without effect before a charge fails.
     pub attempts_max: u32,
-    /// Waits between attempts.
+    /// Backoff between attempts.
     pub backoff: Backoff,
-    /// How often the recovery worker looks.
+    /// Poll interval of the recovery worker.
     pub poll: Span,
-    /// Rows it takes at once.
+    /// Rows the recovery worker reads at once.
     pub batch: usize,
-    /// When the provider is left alone.
     pub breaker: breaker::BreakerPolicy,
 }
 
-/// Lease of a worker slot. Longer than a lease of a claim: losing it stops all new work of the process.
+/// Lease of a worker slot. Longer than a claim's lease, because losing it stops all new work of the
+/// process.
 pub(crate) const SLOT_LEASE: Span = Span::from_ms(60_000);
-/// How often a worker slot is renewed.
+/// Interval of worker slot renewals.
 pub(crate) const SLOT_RENEWAL: Span = Span::from_ms(15_000);
-/// How long a request waits for another that claims a slot for both.
+/// Longest wait for another task that claims a worker slot for all.
 pub(crate) const SLOT_PATIENCE: Span = Span::from_ms(5_000);
-/// How soon a failed renewal is tried again.
+/// Pause after a failed renewal.
 pub(crate) const SLOT_RETRY: Span = Span::from_ms(1_000);
-/// How long a looked-up API key is believed; revocation is seen within this time.
+/// Lifetime of a cached API key: a revocation takes effect within this time.
 pub(crate) const PRINCIPAL_TTL: Span = Span::from_ms(500);
-/// Extra wait of a twin, at most, so that twins do not all come back together.
+/// Largest random addition to a wait, so that waiting requests do not all come back together.
 pub(crate) const WAIT_JITTER_MS: u64 = 100;
-/// How often the sweeper looks for claims that outlived their windows.
+/// Interval of the sweeper.
 pub(crate) const SWEEP_INTERVAL: Span = Span::from_ms(5_000);
-/// How often holds are looked through for passed deadlines.
+/// Interval of the check for lapsed holds.
 pub(crate) const HOLDS_INTERVAL: Span = Span::from_ms(500);
-/// How often the projection looks for new commits once it has seen all.
+/// Interval of the projection once it has caught up.
 pub(crate) const PROJECTION_INTERVAL: Span = Span::from_ms(250);
-/// Attempts of recovery that may run at once in one process, when the provider is well.
+/// Concurrent recoveries of a process per lane while its provider is healthy.
 pub(crate) const RECOVERIES_MAX: u32 = 256;

@@ -1,5 +1,5 @@
-//! How an answer becomes bytes. The public form belongs to `wire`; the engine only stores what it is given, in the
-//! same change set as the effect.
+//! The port that renders answers as bytes. The `wire` crate owns the public form. The engine stores
+//! the bytes in the same change set as the effect.
 
 use crate::service::{DeadLetter, Resolution, Unresolved};
 use counterfoil_core::idempotency::reply::Reply;
@@ -20,47 +20,46 @@ use counterfoil_core::types::ulid::Ulid;
 
 /// Renders answers.
 pub trait Present: Send + Sync + 'static {
-    /// Under which names it shows things: those of the store.
+    /// The store's public references.
     fn references(&self) -> &References;
 
-    /// The answer to a charge that was made (201), or captured or voided (200).
+    /// The answer to a created charge (201), or to a captured or voided one (200).
     fn charge(&self, charge: &Charge, made: Made) -> Reply;
 
-    /// The answer to a refund that was made: 201.
+    /// The answer to a refund: 201.
     fn refund(&self, refund: &Operation, charge: &Charge) -> Reply;
 
-    /// The answer to a payout that was made: 201.
+    /// The answer to a payout: 201.
     fn payout(&self, payout: &Payout) -> Reply;
 
-    /// The answer to a payment, or an operation on one, that failed; `request` is the request that made the claim.
+    /// The answer to a failed payment or operation. `request` is the request that made the claim.
     fn failure(&self, subject: &PaymentSubject, failure: &PaymentFailure, request: Ulid) -> Reply;
 
-    /// The answer to an operation the charge's state does not allow: 409 with that state.
+    /// The answer to an operation that the charge's state does not allow: 409 with that state.
     fn impossible(&self, charge: &Charge, kind: OperationKind, why: OperationRefusal, request: Ulid)
     -> Reply;
 
-    /// The answer to a dead letter that was resolved (200), or could not be so (409).
+    /// The answer to the resolution of a dead letter: 200, or 409 if it was impossible.
     fn resolved(&self, letter: &DeadLetter, how: Result<&Resolution, Unresolved>, request: Ulid) -> Reply;
 
-    /// The answer to a request about the ledger; `request` is the request that made the claim.
+    /// The answer to a ledger request. `request` is the request that made the claim.
     fn ledger(&self, shown: LedgerReply<'_>, request: Ulid) -> Reply;
 }
 
-/// How a charge came to be shown.
+/// The reason why a charge is rendered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Made {
-    /// The request made it.
     Created,
-    /// The request moved it.
+    /// The request captured or voided it.
     Changed,
 }
 
-/// What came of a request about the ledger.
+/// Result of a ledger request.
 #[derive(Clone, Copy, Debug)]
 pub enum LedgerReply<'a> {
     /// An account was opened: 201.
     Opened(&'a Account),
-    /// An account has another spread: 200.
+    /// An account has another number of shards: 200.
     Resharded(&'a Account),
     /// An asset was defined: 201.
     Defined(&'a AssetDefinition),
@@ -72,24 +71,21 @@ pub enum LedgerReply<'a> {
     Ended(&'a Hold),
     /// A transaction, a conversion or a reversal was posted: 201.
     Posted(&'a Transaction),
-    /// Many transactions, each with its result: 200.
+    /// A bulk request with the results of all items: 200.
     Bulk {
-        /// The number of the request's own reference.
+        /// The subject of the bulk request's own reference.
         id: SubjectId,
-        /// In the order of the request.
+        /// In the order of the request's items.
         results: &'a [ItemResult],
     },
-    /// Refused for good.
     Refused(LedgerRefusal),
 }
 
-/// What came of one of many transactions.
+/// Result of one item of a bulk request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ItemResult {
-    /// It was posted.
     Posted(Box<Transaction>),
-    /// It was refused.
     Refused(LedgerRefusal),
-    /// It does not fit what it is about; pointers start at the item.
+    /// The item is invalid. The flaws' pointers start at the item.
     Invalid(Vec<Flaw>),
 }

@@ -1,4 +1,5 @@
-//! Who holds an API key, remembered for half a second so that a revocation is seen within a second.
+//! Principals by API key, cached for half a second, so that a revocation takes effect within a
+//! second.
 
 use crate::engine::Inner;
 use crate::policy::PRINCIPAL_TTL;
@@ -11,40 +12,39 @@ use counterfoil_store::{ReadError, Row, RowKey, Store};
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Keys that are remembered at once; beyond this everything is forgotten and asked anew.
-const REMEMBERED_MAX: usize = 10_000;
+/// Entries of the cache. A full cache is cleared.
+const CACHED_MAX: usize = 10_000;
 
-/// What is remembered.
+/// The cache, with the time of each read.
 #[derive(Default)]
 pub(crate) struct Principals(RwLock<HashMap<Digest, (Time, Arc<Principal>)>>);
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     pub(crate) async fn principal(&self, digest: Digest) -> Result<Option<Arc<Principal>>, ReadError> {
         let now = self.store.now();
-        let remembered =
-            self.principals.0.read().unwrap_or_else(PoisonError::into_inner).get(&digest).cloned();
-        if let Some((asked_at, principal)) = remembered
+        let cached = self.principals.0.read().unwrap_or_else(PoisonError::into_inner).get(&digest).cloned();
+        if let Some((asked_at, principal)) = cached
             && now.since(asked_at) < PRINCIPAL_TTL
         {
             return Ok(Some(principal));
         }
-        let principal = self.look_up(digest).await?.map(Arc::new);
-        let mut known = self.principals.0.write().unwrap_or_else(PoisonError::into_inner);
+        let principal = self.read_principal(digest).await?.map(Arc::new);
+        let mut cache = self.principals.0.write().unwrap_or_else(PoisonError::into_inner);
         match &principal {
             Some(principal) => {
-                if known.len() >= REMEMBERED_MAX {
-                    known.clear();
+                if cache.len() >= CACHED_MAX {
+                    cache.clear();
                 }
-                known.insert(digest, (now, Arc::clone(principal)));
+                cache.insert(digest, (now, Arc::clone(principal)));
             }
             None => {
-                known.remove(&digest);
+                cache.remove(&digest);
             }
         }
         Ok(principal)
     }
 
-    async fn look_up(&self, digest: Digest) -> Result<Option<Principal>, ReadError> {
+    async fn read_principal(&self, digest: Digest) -> Result<Option<Principal>, ReadError> {
         let rows = self.store.read(vec![RowKey::ApiKey(digest)]).await?;
         let Some(Some(Row::ApiKey(key))) = rows.into_iter().next() else {
             return Ok(None);

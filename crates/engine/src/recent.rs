@@ -1,5 +1,8 @@
-//! What this process has committed lately, by position: the projection goes on over it without asking the store. Positions
-//! that are missing here are somebody else's, or were not told to this process; those are read from the feed.
+//! This process's recent commits by position, which spares the projection reads from the
+//! store.
+//!
+//! A missing position belongs to another process, or to a commit whose success was never reported.
+//! The projection reads such commits from the feed.
 
 use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_core::types::position::Position;
@@ -8,33 +11,31 @@ use counterfoil_store::{Change, ChangeSet, CommitReceipt, Row};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Commits that are remembered until the projection has come to them: some 10 MiB.
-const REMEMBERED_MAX: usize = 65_536;
+/// Commits kept until the projection reaches them: about 10 MiB.
+const KEPT_MAX: usize = 65_536;
 
-/// An account, and whose it is.
 pub(crate) type Owned = (TenantId, AccountId);
 
-/// An account for each entry that a set adds.
+/// The account of each entry that a set adds.
 pub(crate) type Posted = Box<[Owned]>;
 
-/// How many entries accounts have gained. In order: the same commits make the projection do the same.
+/// New entries per account. Sorted, so that the same commits give the same projection steps.
 pub(crate) type Gained = BTreeMap<Owned, u64>;
 
-/// The commits of this process that the projection has not come to yet.
+/// Commits of this process that the projection has not reached yet.
 #[derive(Debug, Default)]
 pub(crate) struct Recent(Mutex<BTreeMap<Position, (Time, Posted)>>);
 
-/// Commits of this process with none of another's between them.
+/// Consecutive commits of this process.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// The last of them.
     pub(crate) last: Option<CommitReceipt>,
     pub(crate) gained: Gained,
-    /// How many of them stand behind another's.
+    /// Commits of this process behind the next gap.
     pub(crate) behind: usize,
 }
 
-/// What a set posts if it is committed.
+/// The accounts of the entries that a set adds.
 pub(crate) fn posted(set: &ChangeSet) -> Posted {
     let inserted = set.changes().iter().filter_map(|change| match change {
         Change::Insert(row) => Some(&**row),
@@ -43,7 +44,7 @@ pub(crate) fn posted(set: &ChangeSet) -> Posted {
     inserted.flat_map(entries).collect()
 }
 
-/// An account for each entry that comes with a row.
+/// The accounts of the entries in a row.
 pub(crate) fn entries(row: &Row) -> impl Iterator<Item = Owned> {
     let transaction = if let Row::Transaction(transaction) = row { Some(transaction) } else { None };
     transaction.into_iter().flat_map(|transaction| {
@@ -51,7 +52,7 @@ pub(crate) fn entries(row: &Row) -> impl Iterator<Item = Owned> {
     })
 }
 
-/// Counts them.
+/// Adds entries to the counts.
 pub(crate) fn count(entries: impl IntoIterator<Item = Owned>, gained: &mut Gained) {
     for owned in entries {
         let entries = gained.entry(owned).or_default();
@@ -60,21 +61,20 @@ pub(crate) fn count(entries: impl IntoIterator<Item = Owned>, gained: &mut Gaine
 }
 
 impl Recent {
-    /// A set was committed.
     pub(crate) fn note(&self, receipt: CommitReceipt, posted: Posted) {
         let mut known = self.known();
-        if known.len() < REMEMBERED_MAX {
+        if known.len() < KEPT_MAX {
             known.insert(receipt.position, (receipt.at, posted));
         }
     }
 
-    /// What was posted at a position, if it was by this process; once.
+    /// Removes and returns the entries of a position, if this process committed it.
     pub(crate) fn take(&self, position: Position) -> Option<Posted> {
         self.known().remove(&position).map(|(_, posted)| posted)
     }
 
-    /// The commits right behind a position, up to the first that is not known here; once. What was noted too late, and lies
-    /// before it, is forgotten.
+    /// Removes and returns the commits directly after a position, up to the first unknown one.
+    /// Commits noted too late, at or before the position, are dropped.
     pub(crate) fn run(&self, after: Position) -> Run {
         let mut known = self.known();
         let mut run = Run::default();
@@ -113,7 +113,7 @@ mod tests {
         CommitReceipt { position: Position(position), at: Time::from_ms(1_000) }
     }
 
-    /// Notes a transfer from account 2 to account 3 at each of these positions.
+    /// A transfer from account 2 to account 3 at each position.
     fn noted(positions: &[u64]) -> Recent {
         let recent = Recent::default();
         for position in positions {
@@ -136,18 +136,18 @@ mod tests {
     }
 
     #[test]
-    fn a_run_ends_where_somebody_else_committed() {
+    fn a_run_ends_before_a_commit_of_another_process() {
         let recent = noted(&[5, 6, 8]);
         let run = recent.run(Position(4));
         assert_eq!(run, Run { last: Some(receipt(6)), gained: gained(2), behind: 1 });
         assert_eq!(recent.run(Position(6)), Run { behind: 1, ..Run::default() });
         let behind = recent.run(Position(7));
         assert_eq!(behind, Run { last: Some(receipt(8)), gained: gained(1), behind: 0 });
-        assert_eq!(recent.run(Position(7)), Run::default(), "counted twice it would be two");
+        assert_eq!(recent.run(Position(7)), Run::default(), "a commit is returned once");
     }
 
     #[test]
-    fn what_the_projection_has_passed_is_not_counted_again() {
+    fn commits_before_the_projections_position_are_dropped() {
         let recent = noted(&[3, 4, 5]);
         assert_eq!(recent.run(Position(4)), Run { last: Some(receipt(5)), gained: gained(1), behind: 0 });
         let late = noted(&[3, 9]);
@@ -158,13 +158,13 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_remembered_than_was_allowed() {
-        let many = u64::try_from(REMEMBERED_MAX).unwrap_or(u64::MAX);
+    fn the_number_of_kept_commits_is_bounded() {
+        let many = u64::try_from(KEPT_MAX).unwrap_or(u64::MAX);
         let recent = Recent::default();
         for position in 1..=many + 1 {
             recent.note(receipt(position), Posted::default());
         }
         assert_eq!(recent.run(Position::START).last, Some(receipt(many)));
-        assert_eq!(recent.run(Position(many)), Run::default(), "the feed is asked for it");
+        assert_eq!(recent.run(Position(many)), Run::default(), "the feed has it");
     }
 }

@@ -1,4 +1,4 @@
-//! Refusing for good: the refusal is stored under its key, so that every retry gets it.
+//! Stored refusals: every retry of a refused request gets the same answer.
 
 use crate::commit::NotCommitted;
 use crate::engine::Inner;
@@ -7,48 +7,52 @@ use counterfoil_core::audit::{AuditKind, AuditRecord, record_id};
 use counterfoil_core::idempotency::claim::{Claim, Resource, Settled};
 use counterfoil_core::idempotency::reply::Reply;
 use counterfoil_core::idempotency::request::{Outcome, Request};
+use counterfoil_core::payments::{AUDIT_PLACE_LAST, audit_order_after};
 use counterfoil_core::types::id::{SetId, SubjectId};
 use counterfoil_gateway::Gateway;
 use counterfoil_store::{Change, ChangeSet, Row, Store};
 use std::sync::Arc;
 
-/// A request that is refused.
-pub(crate) struct Refused {
-    /// What it would have made.
+/// A refusal to be stored.
+pub(crate) struct NewRefusal {
+    /// The resource the request would have made.
     pub(crate) makes: Resource,
-    /// Whose history the refusal belongs to, and its turn there; its own if it has none.
+    /// The subject whose history lists the refusal, and its turn there. Without one, the refusal
+    /// gets a separate history.
     pub(crate) about: Option<(SubjectId, u64)>,
-    /// The answer.
     pub(crate) reply: Reply,
-    /// Its word in the history.
+    /// The error's name in the history.
     pub(crate) error: &'static str,
 }
 
-/// What came of storing a refusal.
-pub(crate) enum Kept {
-    /// It is stored.
-    Settled(Arc<Claim>),
-    /// Somebody else holds the key.
-    Found(Box<Claim>),
-    /// The record that was to be claimed anew is gone; the key is free.
-    Gone,
-    /// The store did not take it.
-    Failed(String),
+/// Result of storing a refusal.
+pub(crate) enum RefusalResult {
+    Stored(Arc<Claim>),
+    /// Another request holds the key.
+    Taken(Box<Claim>),
+    /// The expired claim to be replaced is gone; the key is free.
+    KeyFree,
+    StoreFailed(String),
+}
+
+/// A refusal's turn in a payment's history: after every step of the payment's current revision.
+pub(crate) fn refusal_audit_order(payment_revision: u64) -> u64 {
+    audit_order_after(payment_revision, AUDIT_PLACE_LAST)
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// Stores a refusal, so that every retry gets it.
-    pub(crate) async fn keep_refusal(
+    /// Stores a refusal under the request's key.
+    pub(crate) async fn store_refusal(
         &self,
         request: &Request,
-        refused: Refused,
+        refusal: NewRefusal,
         expired: Option<&Claim>,
-    ) -> Kept {
+    ) -> RefusalResult {
         let now = self.store.now();
         let (Some(subject), Some(id)) = (self.next_id(now).await, self.next_id(now).await) else {
-            return Kept::Failed("no id can be minted".into());
+            return RefusalResult::StoreFailed("no id can be minted".into());
         };
-        let Refused { makes, about, reply, error } = refused;
+        let NewRefusal { makes, about, reply, error } = refusal;
         let settled = Settled { reply, windows: self.policy.windows.windows(request.claim, now) };
         let subject = SubjectId::from_i64(subject);
         let claim = Arc::new(request.settled(subject, makes, Outcome::Refused(settled), now, expired));
@@ -62,21 +66,23 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             kind: AuditKind::Refused,
             detail: format!("request=req_{} error={error}", request.id),
         };
-        let set = keyed(SetId::from_i64(id), &claim, expired).insert(record);
+        let set = claim_set(SetId::from_i64(id), &claim, expired).insert(record);
         match self.commit(set).await {
-            Ok(_) => Kept::Settled(claim),
+            Ok(_) => RefusalResult::Stored(claim),
             Err(NotCommitted::Refused(refusal)) => match refusal.found {
-                Some(Row::Claim(found)) => Kept::Found(Box::new(found)),
-                _ => Kept::Gone,
+                Some(Row::Claim(found)) => RefusalResult::Taken(Box::new(found)),
+                _ => RefusalResult::KeyFree,
             },
-            Err(NotCommitted::Unavailable(why)) => Kept::Failed(why),
-            Err(NotCommitted::InDoubt) => Kept::Failed("the commit of a refusal is in doubt".into()),
+            Err(NotCommitted::Unavailable(why)) => RefusalResult::StoreFailed(why),
+            Err(NotCommitted::InDoubt) => {
+                RefusalResult::StoreFailed("the commit of a refusal is in doubt".into())
+            }
         }
     }
 }
 
-/// A set that begins with its claim: whoever finds the key taken learns it first.
-pub(crate) fn keyed(id: SetId, claim: &Arc<Claim>, expired: Option<&Claim>) -> ChangeSet {
+/// A set with the claim as its first change, so a taken key is the first reason for a refusal.
+pub(crate) fn claim_set(id: SetId, claim: &Arc<Claim>, expired: Option<&Claim>) -> ChangeSet {
     let row = Arc::new(Row::Claim(Claim::clone(claim)));
     ChangeSet::new(id).with(match expired {
         Some(old) => Change::Replace { row, expect: old.revision },

@@ -1,13 +1,14 @@
-//! Dead letters: work only a human can go on with. It is listed with its evidence and settled as the human decides, by
-//! the same decision that settles everything else, under a higher fence, and audited.
+//! Dead letters: parked work that needs a human decision. A dead letter is listed with the
+//! evidence. Its resolution uses the same decision as every other settlement, with a higher fencing
+//! token, and is audited.
 
 use crate::commit::NotCommitted;
 use crate::conclude::{Concluded, Conclusion};
 use crate::detach::DetachOnDrop;
 use crate::engine::Inner;
-use crate::refuse::{Kept, Refused};
+use crate::refuse::{NewRefusal, RefusalResult, refusal_audit_order};
 use crate::service::{DeadLetter, Resolution, Submitted, Unresolved};
-use crate::submit::Met;
+use crate::submit::KeyState;
 use crate::waiters::{InterimNews, News};
 use crate::world::World;
 use counterfoil_core::audit::AuditKind;
@@ -18,11 +19,11 @@ use counterfoil_core::payments::attempt::judge::{AttemptVerdict, decline_is_one_
 use counterfoil_core::payments::attempt::next::quiescent_at;
 use counterfoil_core::payments::attempt::resume::take_over;
 use counterfoil_core::payments::charge::{FailureCode, PaymentFailure};
-use counterfoil_core::payments::follow::{Follow, follow, give_up, unpark};
+use counterfoil_core::payments::follow::{Consequences, follow, give_up, unpark};
 use counterfoil_core::payments::provider::{
     Approval, Cause, LookupResult, ProviderOutcome, ProviderStep, Stands,
 };
-use counterfoil_core::payments::{Work, flow, turn_after};
+use counterfoil_core::payments::{Work, flow};
 use counterfoil_core::saga::progress::Direction;
 use counterfoil_core::types::id::{SetId, SubjectId, TenantId};
 use counterfoil_core::types::time::Time;
@@ -30,12 +31,13 @@ use counterfoil_gateway::Gateway;
 use counterfoil_store::{ChangeSet, ReadError, Row, RowKey, Scan, Store};
 use std::sync::Arc;
 
-/// What came of one try.
-enum Tried {
+/// Result of one attempt to resolve a dead letter.
+enum ResolveResult {
     Done(Arc<Claim>),
-    Found(Box<Claim>),
+    /// Another request holds the key.
+    Taken(Box<Claim>),
     Unresolved(Unresolved),
-    Failed(String),
+    StoreFailed(String),
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
@@ -49,7 +51,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let mut letters = Vec::with_capacity(rows.len());
         for row in rows {
             let Row::Outbox(outbox) = row else { continue };
-            letters.extend(self.work(&outbox).await?.map(letter));
+            letters.extend(self.work(&outbox).await?.map(dead_letter));
         }
         Ok(letters)
     }
@@ -59,10 +61,10 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         tenant: TenantId,
         id: SubjectId,
     ) -> Result<Option<DeadLetter>, ReadError> {
-        Ok(self.parked(tenant, id).await?.map(letter))
+        Ok(self.parked_work(tenant, id).await?.map(dead_letter))
     }
 
-    async fn parked(&self, tenant: TenantId, id: SubjectId) -> Result<Option<Work>, ReadError> {
+    async fn parked_work(&self, tenant: TenantId, id: SubjectId) -> Result<Option<Work>, ReadError> {
         let rows = self.store.read(vec![RowKey::Outbox(tenant, id)]).await?;
         let Some(Some(Row::Outbox(outbox))) = rows.into_iter().next() else { return Ok(None) };
         if outbox.parked.is_none() {
@@ -71,7 +73,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(self.work(&outbox).await?.filter(|work| work.outbox.parked.is_some()))
     }
 
-    /// Resolves to the end: a human who hangs up leaves nothing half done.
+    /// Resolves a dead letter. An operator who hangs up cancels nothing.
     pub(crate) async fn resolve_letter(
         self: &Arc<Self>,
         request: Request,
@@ -89,11 +91,11 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         id: SubjectId,
         resolution: Resolution,
     ) -> Submitted {
-        if let Some(submitted) = self.remembered(&request).await {
+        if let Some(submitted) = self.cached_answer(&request).await {
             return submitted;
         }
         if self.is_draining() {
-            return self.only_replay(&request).await;
+            return self.replay_only(&request).await;
         }
         let _active = self.enter();
         let mut expired = None;
@@ -101,37 +103,37 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             let rows = self.store.read(vec![RowKey::Claim(request.tenant, request.claim)]).await;
             let Ok(rows) = rows else { return Submitted::StoreUnavailable };
             if let Some(Some(Row::Claim(claim))) = rows.into_iter().next() {
-                match self.settled(&claim, &request) {
-                    Met::Answered(submitted) => return submitted,
-                    Met::Unsettled => return self.wait(&request).await,
-                    Met::Free => expired = Some(claim),
+                match self.key_state(&claim, &request) {
+                    KeyState::Answered(submitted) => return submitted,
+                    KeyState::Unsettled => return self.wait(&request).await,
+                    KeyState::Free => expired = Some(claim),
                 }
             }
-            let work = match self.parked(request.tenant, id).await {
+            let work = match self.parked_work(request.tenant, id).await {
                 Ok(Some(work)) => work,
-                Ok(None) => return self.unless_kept(&request, Submitted::NotFound).await,
+                Ok(None) => return self.stored_answer_or(&request, Submitted::NotFound).await,
                 Err(_) => return Submitted::StoreUnavailable,
             };
-            let tried = self.try_resolution(&request, work.clone(), &resolution, expired.as_ref()).await;
-            match tried {
-                Tried::Done(claim) => return self.won(&request, claim),
-                Tried::Found(claim) => expired = Some(*claim),
-                Tried::Failed(why) => return self.failed_closed(&why),
-                Tried::Unresolved(why) => {
-                    let reply = self.present.resolved(&letter(work.clone()), Err(why), request.id);
+            let result = self.try_resolution(&request, work.clone(), &resolution, expired.as_ref()).await;
+            match result {
+                ResolveResult::Done(claim) => return self.answer_first_request(&request, claim),
+                ResolveResult::Taken(claim) => expired = Some(*claim),
+                ResolveResult::StoreFailed(why) => return self.failed_closed(&why),
+                ResolveResult::Unresolved(why) => {
+                    let reply = self.present.resolved(&dead_letter(work.clone()), Err(why), request.id);
                     let about =
-                        Some((work.outbox.payment.subject(), turn_after(work.subject.revision(), 15)));
-                    let refused = Refused {
+                        Some((work.outbox.payment.subject(), refusal_audit_order(work.subject.revision())));
+                    let refusal = NewRefusal {
                         makes: Resource::Transaction,
                         about,
                         reply,
                         error: "dead_letter_unresolved",
                     };
-                    match self.keep_refusal(&request, refused, expired.as_ref()).await {
-                        Kept::Settled(claim) => return self.won(&request, claim),
-                        Kept::Found(claim) => expired = Some(*claim),
-                        Kept::Gone => expired = None,
-                        Kept::Failed(why) => return self.failed_closed(&why),
+                    match self.store_refusal(&request, refusal, expired.as_ref()).await {
+                        RefusalResult::Stored(claim) => return self.answer_first_request(&request, claim),
+                        RefusalResult::Taken(claim) => expired = Some(*claim),
+                        RefusalResult::KeyFree => expired = None,
+                        RefusalResult::StoreFailed(why) => return self.failed_closed(&why),
                     }
                 }
             }
@@ -145,17 +147,17 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         work: Work,
         resolution: &Resolution,
         expired: Option<&Claim>,
-    ) -> Tried {
-        let mut work = match self.take_in_hand(work).await {
+    ) -> ResolveResult {
+        let mut work = match self.lease_dead_letter(work).await {
             Ok(Some(work)) => work,
-            Ok(None) => return Tried::Unresolved(Unresolved::Busy),
-            Err(why) => return Tried::Failed(why),
+            Ok(None) => return ResolveResult::Unresolved(Unresolved::Busy),
+            Err(why) => return ResolveResult::StoreFailed(why),
         };
-        let follow = match self.decide_letter(&mut work, resolution).await {
+        let follow = match self.decide_resolution(&mut work, resolution).await {
             Ok(follow) => follow,
             Err(why) => {
-                self.put_back(&work).await;
-                return Tried::Unresolved(why);
+                self.release_dead_letter(&work).await;
+                return ResolveResult::Unresolved(why);
             }
         };
         let now = self.store.now();
@@ -171,39 +173,42 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         };
         let mut conclusion = match self.conclusion(&work, (AuditKind::Resolved, &detail), follow, now).await {
             Ok(Ok(conclusion)) => conclusion,
-            Ok(Err(illegal)) => return Tried::Failed(format!("{illegal:?} is a defect to report")),
-            Err(error) => return Tried::Failed(format!("{error:?}")),
+            Ok(Err(illegal)) => {
+                return ResolveResult::StoreFailed(format!("{illegal:?} is a defect to report"));
+            }
+            Err(error) => return ResolveResult::StoreFailed(format!("{error:?}")),
         };
         let claim = self.resolution_claim(request, &conclusion.work, resolution, expired, now).await;
-        let Some(claim) = claim else { return Tried::Failed("no id can be minted".into()) };
+        let Some(claim) = claim else { return ResolveResult::StoreFailed("no id can be minted".into()) };
         conclusion = Conclusion { set: with_claim(conclusion.set, &claim, expired), ..conclusion };
         match self.settle_ledger(conclusion, now).await {
-            Ok(Concluded::Told(id, news)) => {
+            Ok(Concluded::News(id, news)) => {
                 if let News::Settled(claim) = &news {
-                    self.remember(Arc::clone(claim));
+                    self.cache_answer(Arc::clone(claim));
                 }
                 self.waiters.tell(id, &news);
-                Tried::Done(claim)
+                ResolveResult::Done(claim)
             }
-            Ok(Concluded::Onward(next)) => {
-                // The rest of the saga goes on as always; whoever waits for it is told.
+            Ok(Concluded::NextStep(next)) => {
+                // The rest of the saga runs as usual and sends news to the waiters.
                 let _ = self.drive(next, &InterimNews::default()).await;
-                Tried::Done(claim)
+                ResolveResult::Done(claim)
             }
             Err(NotCommitted::Refused(refusal)) => match refusal.found {
-                Some(Row::Claim(found)) if found.id == request.claim => Tried::Found(Box::new(found)),
-                _ => Tried::Unresolved(Unresolved::Busy),
+                Some(Row::Claim(found)) if found.id == request.claim => ResolveResult::Taken(Box::new(found)),
+                _ => ResolveResult::Unresolved(Unresolved::Busy),
             },
-            Err(NotCommitted::Unavailable(why)) => Tried::Failed(why),
-            Err(NotCommitted::InDoubt) => {
-                Tried::Failed("its commit is in doubt; the key has the answer once the store is back".into())
-            }
+            Err(NotCommitted::Unavailable(why)) => ResolveResult::StoreFailed(why),
+            Err(NotCommitted::InDoubt) => ResolveResult::StoreFailed(
+                "its commit is in doubt; the key has the answer once the store is back".into(),
+            ),
         }
     }
 
-    /// Takes parked work over under a higher fence. It stays parked: if this process dies, it is still a dead letter.
-    async fn take_in_hand(&self, work: Work) -> Result<Option<Work>, String> {
-        if self.is_held_by_the_living(&work.claim) {
+    /// Leases parked work with a higher fencing token. The work stays parked, so it is still a dead
+    /// letter if this process dies.
+    async fn lease_dead_letter(&self, work: Work) -> Result<Option<Work>, String> {
+        if self.has_live_lease(&work.claim) {
             return Ok(None);
         }
         let now = self.store.now();
@@ -219,12 +224,13 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             Ok(_) => Ok(Some(Work { claim: taken.claim, outbox, ..work })),
             Err(NotCommitted::Refused(_)) => Ok(None),
             Err(NotCommitted::Unavailable(why)) => Err(why),
-            Err(NotCommitted::InDoubt) => Err("a take-over's commit is in doubt".into()),
+            Err(NotCommitted::InDoubt) => Err("the commit of a takeover is in doubt".into()),
         }
     }
 
-    /// Leaves the letter to whoever comes next. If that cannot be stored, they wait for the lease to end.
-    async fn put_back(&self, work: &Work) {
+    /// Gives the lease back. If that cannot be stored, the next resolution waits for the lease to
+    /// end.
+    async fn release_dead_letter(&self, work: &Work) {
         let claim = work.claim.on(ClaimEvent::Doubted { not_before: Time::MAX });
         if let (Ok(claim), Some(id)) = (claim, self.next_id(self.store.now()).await) {
             let set = ChangeSet::new(SetId::from_i64(id)).replace(claim, work.claim.revision);
@@ -232,51 +238,58 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    async fn decide_letter(&self, work: &mut Work, resolution: &Resolution) -> Result<Follow, Unresolved> {
+    async fn decide_resolution(
+        &self,
+        work: &mut Work,
+        resolution: &Resolution,
+    ) -> Result<Consequences, Unresolved> {
         let step = flow::step(work.outbox.saga).ok_or(Unresolved::NoEvidence)?;
-        let undoing = work.outbox.saga.progress.way == Direction::Back;
+        let compensating = work.outbox.saga.progress.way == Direction::Back;
         let verdict = match resolution {
             Resolution::Retry => return Ok(unpark(work, self.store.now())),
-            // It is being undone already, and that goes on.
-            Resolution::Void if undoing => return Ok(unpark(work, self.store.now())),
+            // The compensation already runs and continues.
+            Resolution::Void if compensating => return Ok(unpark(work, self.store.now())),
             Resolution::Void => {
-                let held = self.held(work).await?;
+                let held = self.provider_hold(work).await?;
                 return give_up(work, &held, self.store.now()).ok_or(Unresolved::NothingToUndo);
             }
             Resolution::Adopt => {
-                let (found, asked_at) = self.found(work, step).await?;
+                let (found, asked_at) = self.look_up(work, step).await?;
                 let rules = self.gateway.rules(&work.outbox.provider).of(step);
                 let declined = matches!(found, LookupResult::Payment(ProviderOutcome::Declined(_)));
-                // What is to be undone was taken instead, or may yet be: there is nothing to take the provider's word for.
-                if declined && (undoing || decline_is_one_of_several(&work.outbox.history, &rules, asked_at))
+                // The step to undo was executed, or may still be: the decline is no evidence.
+                if declined
+                    && (compensating || decline_is_one_of_several(&work.outbox.history, &rules, asked_at))
                 {
                     return Err(Unresolved::NoEvidence);
                 }
-                adopted(work, step, found, &work.outbox.payment.reference(&self.references).to_string())?
+                adopt(work, step, found, &work.outbox.payment.reference(&self.references).to_string())?
             }
-            Resolution::Fail { .. } => match self.found(work, step).await?.0 {
-                // On its way back, a refusal says that what was to be given up has been taken.
-                LookupResult::Payment(ProviderOutcome::Declined(_)) if undoing => {
+            Resolution::Fail { .. } => match self.look_up(work, step).await?.0 {
+                // A declined compensation means that the money to be given up has been taken.
+                LookupResult::Payment(ProviderOutcome::Declined(_)) if compensating => {
                     return Err(Unresolved::Executed);
                 }
                 LookupResult::Payment(ProviderOutcome::Approved(_)) => return Err(Unresolved::Executed),
                 LookupResult::Several => return Err(Unresolved::Several),
-                // A peer can always say, once it answers.
+                // A reachable peer can always tell, so wait for an answer.
                 LookupResult::Unclear(cause)
                     if work.outbox.provider.peer().is_some() && cause != Cause::Unreadable =>
                 {
                     return Err(Unresolved::NoEvidence);
                 }
-                // The provider knows of nothing, or cannot say: then the human's word counts.
-                LookupResult::Payment(_) | LookupResult::Nothing | LookupResult::Unclear(_) => given_up(work),
+                // The provider found nothing or cannot tell: the operator's word counts.
+                LookupResult::Payment(_) | LookupResult::Nothing | LookupResult::Unclear(_) => {
+                    marked_failed(work)
+                }
             },
         };
         follow(work, &verdict, self.store.now()).ok_or(Unresolved::NoEvidence)
     }
 
-    /// Asks the provider whether the step was done, and when that was asked.
-    async fn found(&self, work: &mut Work, step: ProviderStep) -> Result<(LookupResult, Time), Unresolved> {
-        // A human's word weighs more than silence, but not more than a question that nobody could put.
+    /// Looks the step up at the provider. Returns the result and the time of the question.
+    async fn look_up(&self, work: &mut Work, step: ProviderStep) -> Result<(LookupResult, Time), Unresolved> {
+        // The operator's word counts only after the provider was asked.
         if !self.gateway.serves(&work.outbox.provider) {
             return Err(Unresolved::NotSetUp);
         }
@@ -284,15 +297,15 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         self.ask(work, step, &reference).await.ok_or(Unresolved::Busy)
     }
 
-    /// What the provider holds for the work. It is given up by the saga's own undoing; money that was taken is adopted and
-    /// refunded.
-    async fn held(&self, work: &mut Work) -> Result<Approval, Unresolved> {
+    /// The authorization the provider holds for the work. The saga's compensation gives it up.
+    /// Captured money is adopted and refunded instead.
+    async fn provider_hold(&self, work: &mut Work) -> Result<Approval, Unresolved> {
         let saga = work.outbox.saga;
         let back = flow::give_up(saga).ok_or(Unresolved::NothingToUndo)?;
-        let (found, asked_at) = self.found(work, ProviderStep::Authorize).await?;
+        let (found, asked_at) = self.look_up(work, ProviderStep::Authorize).await?;
         match found {
             LookupResult::Payment(ProviderOutcome::Approved(held)) if held.stands == Stands::Held => {
-                // A capture that was asked for since may be on its way, or done and not seen yet.
+                // A later capture may still be on its way, or executed and not visible yet.
                 let rules = self.gateway.rules(&work.outbox.provider);
                 let is_quiet = asked_at >= quiescent_at(&rules, &work.outbox.history);
                 let alone = back.progress.step == saga.progress.step;
@@ -304,7 +317,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// The claim of the resolution itself, with its answer.
+    /// The settled claim of the resolution request itself.
     async fn resolution_claim(
         &self,
         request: &Request,
@@ -314,13 +327,13 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         now: Time,
     ) -> Option<Arc<Claim>> {
         let subject = SubjectId::from_i64(self.next_id(now).await?);
-        let reply = self.present.resolved(&letter(after.clone()), Ok(resolution), request.id);
+        let reply = self.present.resolved(&dead_letter(after.clone()), Ok(resolution), request.id);
         let settled = Settled { reply, windows: self.policy.windows.windows(request.claim, now) };
         Some(Arc::new(request.settled(subject, Resource::Resolution, Ended::Done(settled), now, expired)))
     }
 }
 
-fn letter(work: Work) -> DeadLetter {
+fn dead_letter(work: Work) -> DeadLetter {
     DeadLetter { outbox: work.outbox, subject: work.subject }
 }
 
@@ -331,9 +344,10 @@ fn with_claim(set: ChangeSet, claim: &Arc<Claim>, expired: Option<&Claim>) -> Ch
     }
 }
 
-/// The provider's word, taken even if it differs from what we asked for: how much is what it says. Another currency or
-/// another payment is not ours to take, nor is another amount of a payout, whose own amount is reserved.
-fn adopted(
+/// Accepts the provider's result, even with another amount than requested. A result in another
+/// currency or for another payment is no evidence. Neither is another amount of a payout, because
+/// the ordered amount is reserved.
+fn adopt(
     work: &Work,
     step: ProviderStep,
     found: LookupResult,
@@ -365,8 +379,9 @@ fn adopted(
     }
 }
 
-/// A human says that nothing happened. Where something was to be undone, that is that nothing is left to undo.
-fn given_up(work: &Work) -> AttemptVerdict {
+/// The verdict if an operator says that nothing happened at the provider. For a compensation it
+/// means that nothing is left to undo.
+fn marked_failed(work: &Work) -> AttemptVerdict {
     match work.outbox.saga.progress.way {
         Direction::Forward => AttemptVerdict::Failed {
             failure: PaymentFailure { code: FailureCode::MarkedFailed, decline_code: None },

@@ -1,4 +1,4 @@
-//! What the faces of the program (HTTP, command line, layer) may ask of the engine: an object-safe door.
+//! The object-safe interface of the engine, used by HTTP API, command line and middleware.
 
 use counterfoil_core::audit::AuditRecord;
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, Settled};
@@ -32,10 +32,10 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// A boxed answer to come.
+/// The boxed future of a service call.
 pub type ServiceFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The engine's door.
+/// The engine's calls.
 pub trait Service: Send + Sync + 'static {
     /// The store's time.
     fn now(&self) -> Time;
@@ -46,16 +46,15 @@ pub trait Service: Send + Sync + 'static {
     /// Turns ids into public references and back.
     fn references(&self) -> &References;
 
-    /// Runs a creation to its answer. Dropping the future cancels the waiting, never the work.
+    /// Creates a charge. Dropping the future cancels the wait, never the work.
     fn submit(&self, command: CreateCharge) -> ServiceFuture<'_, Submitted>;
 
-    /// Runs a capture, a void or a refund to its answer. Dropping the future cancels the waiting, never the work.
+    /// Captures, voids or refunds a charge. Dropping the future cancels the wait, never the work.
     fn operate(&self, command: Operate) -> ServiceFuture<'_, Submitted>;
 
-    /// Runs a payout to its answer. Dropping the future cancels the waiting, never the work.
+    /// Creates a payout. Dropping the future cancels the wait, never the work.
     fn pay_out(&self, command: CreatePayout) -> ServiceFuture<'_, Submitted>;
 
-    /// One payout, if the tenant has it.
     fn payout(&self, tenant: TenantId, id: PayoutId) -> ServiceFuture<'_, Result<Option<Payout>, ReadError>>;
 
     /// A tenant's payouts, newest first, older than `before`.
@@ -66,7 +65,6 @@ pub trait Service: Send + Sync + 'static {
         limit: usize,
     ) -> ServiceFuture<'_, Result<Vec<Payout>, ReadError>>;
 
-    /// One refund, if the tenant has it.
     fn refund(
         &self,
         tenant: TenantId,
@@ -81,7 +79,7 @@ pub trait Service: Send + Sync + 'static {
         limit: usize,
     ) -> ServiceFuture<'_, Result<Vec<RefundView>, ReadError>>;
 
-    /// What of a tenant's needs a human, newest first, older than `before`.
+    /// A tenant's dead letters, newest first, older than `before`.
     fn dead_letters(
         &self,
         tenant: TenantId,
@@ -89,14 +87,13 @@ pub trait Service: Send + Sync + 'static {
         limit: usize,
     ) -> ServiceFuture<'_, Result<Vec<DeadLetter>, ReadError>>;
 
-    /// One dead letter, if the tenant has it.
     fn dead_letter(
         &self,
         tenant: TenantId,
         id: SubjectId,
     ) -> ServiceFuture<'_, Result<Option<DeadLetter>, ReadError>>;
 
-    /// Settles a dead letter as a human decided.
+    /// Resolves a dead letter as an operator decided.
     fn resolve(
         &self,
         request: Request,
@@ -104,11 +101,10 @@ pub trait Service: Send + Sync + 'static {
         resolution: Resolution,
     ) -> ServiceFuture<'_, Submitted>;
 
-    /// Takes a hint that there may be news of a payment at its provider: what is in doubt about it is asked about now. Says
-    /// how much work that was.
+    /// Takes a hint that the provider may have news of a payment: doubtful work on it becomes due
+    /// now. Returns how many pieces of work.
     fn hint(&self, payment: Payment) -> ServiceFuture<'_, Result<usize, ReadError>>;
 
-    /// One charge, if the tenant has it.
     fn charge(&self, tenant: TenantId, id: ChargeId) -> ServiceFuture<'_, Result<Option<Charge>, ReadError>>;
 
     /// A tenant's charges, newest first, older than `before`.
@@ -119,13 +115,12 @@ pub trait Service: Send + Sync + 'static {
         limit: usize,
     ) -> ServiceFuture<'_, Result<Vec<Charge>, ReadError>>;
 
-    /// Runs a request about the ledger to its answer.
-    fn keep(&self, request: Request, act: LedgerCommand) -> ServiceFuture<'_, Submitted>;
+    /// Executes a ledger command.
+    fn keep(&self, request: Request, command: LedgerCommand) -> ServiceFuture<'_, Submitted>;
 
-    /// Runs many transactions under one key, each with its own result.
+    /// Executes many transactions under one key, with a result for each.
     fn bulk(&self, request: Request, items: Vec<Item>) -> ServiceFuture<'_, Submitted>;
 
-    /// One account, if the tenant has it.
     fn account(
         &self,
         tenant: TenantId,
@@ -140,12 +135,12 @@ pub trait Service: Send + Sync + 'static {
         limit: usize,
     ) -> ServiceFuture<'_, Result<Vec<Account>, ReadError>>;
 
-    /// The balance of an account the caller has been given, up to a point.
+    /// The balance of an account of the caller's tenant, up to a point.
     fn balance(&self, account: Arc<Account>, upto: Upto)
     -> ServiceFuture<'_, Result<BalanceView, ReadError>>;
 
-    /// Entries of an account the caller has been given, newest first, older than `before`. A place that is not there
-    /// gives nothing.
+    /// Entries of an account of the caller's tenant, newest first, older than `before`. An unknown
+    /// place gives no entries.
     fn entries(
         &self,
         tenant: TenantId,
@@ -154,14 +149,13 @@ pub trait Service: Send + Sync + 'static {
         limit: usize,
     ) -> ServiceFuture<'_, Result<Vec<AccountEntry>, ReadError>>;
 
-    /// One transfer, if the tenant has it.
     fn transfer(
         &self,
         tenant: TenantId,
         id: TransactionId,
     ) -> ServiceFuture<'_, Result<Option<TransferView>, ReadError>>;
 
-    /// One transaction, if the tenant has it, and what undid it.
+    /// A transaction with the reversal, if any.
     fn transaction(
         &self,
         tenant: TenantId,
@@ -179,7 +173,7 @@ pub trait Service: Send + Sync + 'static {
     /// A tenant's own assets, by code.
     fn assets(&self, tenant: TenantId) -> ServiceFuture<'_, Result<Vec<AssetDefinition>, ReadError>>;
 
-    /// The audited steps of something the tenant has, in order, after `after`. Nothing if it has no such thing.
+    /// Audit records of a subject, in order, after `after`. `None`: the tenant has no such subject.
     fn timeline(
         &self,
         tenant: TenantId,
@@ -188,72 +182,69 @@ pub trait Service: Send + Sync + 'static {
         limit: usize,
     ) -> ServiceFuture<'_, Result<Option<Vec<AuditRecord>>, ReadError>>;
 
-    /// The record of a key, and why it is parked if it is.
+    /// The claim of an idempotency key.
     fn claim(&self, tenant: TenantId, id: ClaimId) -> ServiceFuture<'_, Result<Option<KeyView>, ReadError>>;
 
-    /// Who holds the API key of that digest. Revocation is seen within half a second.
+    /// The principal of an API key by the digest. A revocation takes effect within half a second.
     fn principal(&self, key: Digest) -> ServiceFuture<'_, Result<Option<Arc<Principal>>, ReadError>>;
 
-    /// Counts of the work at hand.
+    /// Counts of pending work.
     fn tally(&self) -> ServiceFuture<'_, Result<Tally, ReadError>>;
 
-    /// Whether new requests should be sent here: the store answers and the server is not draining.
+    /// Whether the server can take new requests: the store answers and the server is not draining.
     fn ready(&self) -> ServiceFuture<'_, Result<(), String>>;
 
-    /// Makes a tenant with its first API key.
+    /// Creates a tenant with the first API key.
     fn create_tenant(&self, tenant: NewTenant) -> ServiceFuture<'_, Result<Tenant, AdminError>>;
 
     /// Adds an API key to a tenant.
     fn create_key(&self, key: NewKey) -> ServiceFuture<'_, Result<ApiKey, AdminError>>;
 
-    /// Revokes an API key by its id.
+    /// Revokes an API key by the id.
     fn revoke_key(&self, id: String) -> ServiceFuture<'_, Result<ApiKey, AdminError>>;
 
-    /// All tenants with their keys, by name.
+    /// All tenants with the keys, by name.
     fn tenants(&self) -> ServiceFuture<'_, Result<Vec<TenantView>, ReadError>>;
 }
 
-/// The record of a key, what it made, and why its work is parked if it is.
+/// The claim of a key with the payment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyView {
-    /// The record.
     pub claim: Claim,
-    /// The payment it made or was about.
+    /// The payment the claim created or is about.
     pub payment: Option<Payment>,
-    /// Why its work is parked.
+    /// The reason if its work is parked.
     pub parked: Option<ParkReason>,
 }
 
-/// A refund and the charge it gives back.
+/// A refund and its charge.
 pub type RefundView = (Operation, Charge);
 
-/// Work that needs a human, with everything that is known of it. Its history is the payment's timeline.
+/// Parked work that needs a human decision. Its history is the payment's timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// Why, since when, at which step, under which key, what is known of the calls.
     pub outbox: Outbox,
-    /// The payment it is about, and what was to be done to it.
     pub subject: PaymentSubject,
 }
 
-/// What a human decides about a dead letter.
+/// An operator's decision on a dead letter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resolution {
-    /// Ask the provider and take its word for what happened, even if it differs from what we asked for.
+    /// Accept the provider's result, even if it differs from the request.
     Adopt,
-    /// Undo it at the provider, as a step of its own, then mark it failed.
+    /// Compensate at the provider, then mark the payment failed.
     Void,
-    /// Nothing happened: mark it failed, for this reason.
+    /// Nothing happened at the provider: mark the payment failed.
     Fail {
-        /// In the words of the human; kept in the timeline.
+        /// In the operator's words; kept in the timeline.
         reason: String,
     },
-    /// Go on as if it had not been parked.
+    /// Continue as if the work had not been parked.
     Retry,
 }
 
 impl Resolution {
-    /// The word clients and timelines see.
+    /// The word in the API and in timelines.
     pub const fn name(&self) -> &'static str {
         match self {
             Resolution::Adopt => "adopt",
@@ -264,136 +255,117 @@ impl Resolution {
     }
 }
 
-/// Why a dead letter could not be resolved so. It stays as it was.
+/// The reason why a resolution is impossible. The dead letter is unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unresolved {
-    /// The provider could not be asked, or did not say anything that can be believed, or what it says may still change.
+    /// The provider gave no evidence, or the answer may still change.
     NoEvidence,
-    /// It is bound to a peer that is not set up here as it was, so nobody here can ask it.
+    /// The payment's peer is not set up here as before, so nobody can be asked.
     NotSetUp,
-    /// The provider says that more than one payment carries our reference.
+    /// Several payments at the provider carry our reference.
     Several,
-    /// The provider took the money, so it cannot be marked as failed.
+    /// The provider executed the payment, so marking the payment failed would be wrong.
     Executed,
-    /// It cannot be undone at the provider: there is nothing there, it is too late, or it holds nothing of its own.
+    /// The provider holds nothing to undo, or the time for a void has passed.
     NothingToUndo,
-    /// Somebody works on it at this moment.
+    /// Another process works on the payment at this moment.
     Busy,
 }
 
-/// A transaction and what undid it, if anything did.
+/// A transaction and its reversal, if any.
 pub type TransactionView = (Transaction, Option<Reversal>);
 
-/// A transfer, done or held.
+/// A transfer: posted at once, or held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransferView {
-    /// Posted at once.
     Done(Transaction),
-    /// Held, or ended after it was.
+    /// A hold, open or ended.
     Held(Hold),
 }
 
 /// An account's balance and the last commit it includes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BalanceView {
-    /// The balance.
     pub view: BalanceAmounts,
-    /// The last commit with an entry of the account that is included; the start if there is none.
+    /// The last included commit with an entry of the account; the start if there is none.
     pub position: Position,
 }
 
-/// A tenant and its keys.
+/// A tenant and its API keys.
 pub type TenantView = (Tenant, Vec<ApiKey>);
 
-/// What came of a submitted command.
+/// Result of a submitted command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Submitted {
     /// The stored answer.
     Answer {
-        /// What to send.
         settled: Settled,
-        /// Whether an earlier request made it.
+        /// Whether an earlier request made the answer.
         replayed: bool,
     },
-    /// The request names something that is not there or does not fit. Nothing was stored.
+    /// The request does not fit the existing resources. Nothing was stored.
     Invalid(Vec<Flaw>),
-    /// What the request is about is not there. Nothing was stored.
+    /// The request's resource does not exist. Nothing was stored.
     NotFound,
     /// The key belongs to another request.
     Mismatch,
-    /// Still running after the wait.
+    /// The key's first request is still running after the wait.
     InUse,
     /// The key's window is over.
     Expired {
-        /// When the key was first used.
+        /// The time of the key's first use.
         original_request_at: Time,
     },
-    /// Another operation on the same payment is under way. Nothing was stored.
+    /// Another operation on the same payment is running. Nothing was stored.
     InProgress,
     /// The outcome is not known yet.
-    Pending {
-        /// The payment that is under way.
-        payment: Payment,
-        /// When it is worth asking again.
-        retry_after: Span,
-    },
+    Pending { payment: Payment, retry_after: Span },
     /// The store could not be written; the provider was not called.
     StoreUnavailable,
     /// The server is shutting down and takes no new work.
     Draining,
 }
 
-/// Who a request comes from.
+/// The authenticated sender of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
-    /// The tenant.
     pub tenant: TenantId,
-    /// Its name, for metrics.
+    /// The tenant's name, for metrics.
     pub name: String,
-    /// What the key may do.
     pub scopes: Scopes,
-    /// The tenant's own key policy.
+    /// The tenant's own key policy, if any.
     pub key_policy: Option<KeyPolicy>,
 }
 
-/// A tenant to be made.
+/// A tenant to be created, with the first API key.
 #[derive(Clone, Debug)]
 pub struct NewTenant {
-    /// Its name.
     pub name: String,
-    /// Its key policy, if it should differ from the server's.
+    /// The tenant's own key policy, if it differs from the server's.
     pub key_policy: Option<KeyPolicy>,
-    /// Digest of its first secret.
+    /// Digest of the first key's secret.
     pub digest: Digest,
-    /// Id of its first key.
     pub key_id: String,
-    /// What the first key may do.
     pub scopes: Scopes,
 }
 
-/// An API key to be made.
+/// An API key to be created.
 #[derive(Clone, Debug)]
 pub struct NewKey {
-    /// Whose.
     pub tenant: String,
     /// Digest of the secret.
     pub digest: Digest,
-    /// Its id.
     pub key_id: String,
-    /// What it may do.
     pub scopes: Scopes,
 }
 
-/// Why an administrative act was refused.
+/// The reason why an administrative command failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdminError {
-    /// The name is not a tenant's name.
+    /// The name is no valid tenant name.
     BadName,
-    /// There is such a tenant or key already.
     Exists,
-    /// There is no such tenant or key.
     NotFound,
-    /// The store could not be read or written.
     Store(String),
 }
 

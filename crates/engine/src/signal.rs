@@ -1,78 +1,67 @@
-//! What the engine tells the outside about its work: numbers, never secrets. Metrics are made of these.
+//! Signals about the engine's work, from which metrics are made. Signals carry numbers, never
+//! secrets.
 
 use counterfoil_core::types::id::{AccountId, TenantId};
 use std::time::Duration;
 
-/// Something worth counting.
+/// One event to count or measure.
 #[derive(Clone, Copy, Debug)]
 pub enum Signal {
-    /// A request met the idempotency layer.
-    Claim {
-        /// Whose request.
-        tenant: TenantId,
-        /// What came of it.
-        outcome: ClaimOutcome,
-    },
-    /// A request waited for another with the same key.
+    /// The idempotency layer has answered a request.
+    Claim { tenant: TenantId, outcome: ClaimOutcome },
+    /// A request waited this long for another with the same key.
     Waited(Duration),
     /// The provider was called.
     Gateway {
-        /// Its profile.
+        /// The profile's name.
         provider: &'static str,
-        /// `charge`, `authorize` or `query`.
+        /// The step's name, or `query`.
         step: &'static str,
-        /// What came of it.
         outcome: &'static str,
-        /// How long it took.
         took: Duration,
     },
-    /// The circuit breaker of a provider: 0 closed, 1 probing, 2 open.
+    /// The state of a provider's circuit breaker: 0 closed, 1 probing, 2 open.
     Breaker {
-        /// Its profile.
+        /// The profile's name.
         provider: &'static str,
-        /// The state's number.
         state: i64,
     },
-    /// A set was committed or refused after this long.
+    /// Duration of a commit, successful or not.
     Commit(Duration),
-    /// A provider was called without the gateway fence, because the fence could not be asked.
+    /// Work on a payment ran without the gateway fence, because the fence failed.
     FenceBypass,
-    /// A settled answer was looked for in this process's memory.
-    Cache {
-        /// Whether it was there.
-        hit: bool,
-    },
-    /// A commit met a conflict and was tried again.
+    /// A stored answer was looked up in the answer cache.
+    Cache { hit: bool },
+    /// A commit conflicted and was retried.
     Conflict,
     /// A request was refused because the store could not be written.
     FailClosed,
-    /// How far the projection is behind the store.
+    /// The projection's delay behind the store.
     ProjectionLag(Duration),
     /// A guarded account is written so often that it should have more shards.
     HotAccount {
-        /// Which.
         account: AccountId,
         /// Writes in the last whole second.
         writes: u64,
     },
 }
 
-/// What came of a request at the idempotency layer.
+/// Result of a request at the idempotency layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimOutcome {
-    /// It claimed the key.
+    /// The request claimed the key.
     Won,
-    /// It got the stored answer at once.
+    /// The stored answer was replayed at once.
     Replayed,
-    /// It waited and got the answer.
+    /// The answer was replayed after a wait.
     Waited,
-    /// It waited in vain.
+    /// The wait timed out.
     InUse,
     /// The key belongs to another request.
     Mismatch,
     /// The key's window is over.
     Expired,
-    /// Work was taken over from a holder that lost its lease.
+    /// Work was taken over from a holder whose lease was over.
     Reclaimed,
 }
 
@@ -91,16 +80,16 @@ impl ClaimOutcome {
     }
 }
 
-/// Listens.
+/// Receives signals.
 pub trait Watch: Send + Sync + 'static {
-    /// Takes note of a signal; must not block.
+    /// Must not block.
     fn saw(&self, signal: Signal);
 }
 
-/// Listens to nothing.
+/// Ignores all signals.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Deaf;
+pub struct NoWatch;
 
-impl Watch for Deaf {
+impl Watch for NoWatch {
     fn saw(&self, _: Signal) {}
 }

@@ -1,10 +1,10 @@
-//! Submitting a command: claim the key, or learn from the record that is there.
+//! Submitting a command: claim the key, or answer from the existing claim.
 //!
-//! The work belongs to the engine from the first commit on. The request moves it while it waits; a client that hangs up
-//! cancels nothing, because what is left goes on by itself (`detach.rs`).
+//! From the first commit on, the work belongs to the engine. The request polls the work while it
+//! waits. If the client hangs up, the rest of the work runs as a background task (`detach.rs`).
 
 use crate::engine::Inner;
-use crate::open::{Command, Opened};
+use crate::open::{Command, OpenResult};
 use crate::policy::WAIT_JITTER_MS;
 use crate::service::Submitted;
 use crate::signal::{ClaimOutcome, Signal};
@@ -21,128 +21,130 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a request that finds a record may do.
-pub(crate) enum Met {
-    /// Go: this is its answer.
+/// A claim's meaning for a request under its key.
+pub(crate) enum KeyState {
+    /// The claim answers the request.
     Answered(Submitted),
-    /// Wait for whoever works on it.
+    /// The claim's work is not settled yet.
     Unsettled,
-    /// Claim the key anew.
+    /// The key may be claimed again.
     Free,
 }
 
-/// How often a twin looks where another process may hold the work.
+/// Poll interval of a waiting request if the store does not wake it.
 const POLL: Duration = Duration::from_millis(50);
-/// How often it looks where the store wakes it: only in case that fails.
+/// Poll interval of a waiting request if the store wakes it, in case a wake-up is lost.
 const POLL_WOKEN: Duration = Duration::from_millis(250);
-/// Longest advice to come back: a parked payment has no time of its own.
+/// Longest `Retry-After`: a parked payment has no due time.
 const PENDING_RETRY_MAX: Span = Span::from_ms(60_000);
 
-/// Rounds of "the key is free" and "no, taken again" before the client is told to come back.
+/// Attempts to claim a key that is freed and taken again meanwhile, before the client has
+/// to retry.
 pub(crate) const ROUNDS_MAX: u32 = 4;
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     pub(crate) async fn submit(self: &Arc<Self>, command: Command) -> Submitted {
         let request = *command.request();
-        if let Some(submitted) = self.remembered(&request).await {
+        if let Some(submitted) = self.cached_answer(&request).await {
             return submitted;
         }
         if self.is_draining() {
-            return Box::pin(self.only_replay(&request)).await;
+            return Box::pin(self.replay_only(&request)).await;
         }
         let command = match command.resolve(self).await {
             Ok(command) => command,
-            Err(submitted) => return Box::pin(self.unless_kept(&request, submitted)).await,
+            Err(submitted) => return Box::pin(self.stored_answer_or(&request, submitted)).await,
         };
         let mut found: Option<Claim> = None;
         for _ in 0..ROUNDS_MAX {
             if let Some(claim) = &found {
-                match self.settled(claim, &request) {
-                    Met::Answered(submitted) => return submitted,
-                    Met::Unsettled => return Box::pin(self.wait(&request)).await,
-                    Met::Free => {}
+                match self.key_state(claim, &request) {
+                    KeyState::Answered(submitted) => return submitted,
+                    KeyState::Unsettled => return Box::pin(self.wait(&request)).await,
+                    KeyState::Free => {}
                 }
             }
-            let won = |submitted| self.told(request.tenant, ClaimOutcome::Won, submitted);
+            let claimed = |submitted| self.counted(request.tenant, ClaimOutcome::Won, submitted);
             match self.open(&command, found.as_ref()).await {
-                Opened::News(News::Settled(claim)) => return won(answer(&claim, false)),
-                Opened::News(News::Pending { payment, retry_after }) => {
-                    return won(Submitted::Pending { payment, retry_after });
+                OpenResult::News(News::Settled(claim)) => return claimed(answer(&claim, false)),
+                OpenResult::News(News::Pending { payment, retry_after }) => {
+                    return claimed(Submitted::Pending { payment, retry_after });
                 }
-                Opened::Found(claim) => found = Some(*claim),
-                Opened::Doubtful(payment) => {
-                    return won(Submitted::Pending { payment, retry_after: Span::from_ms(1_000) });
+                OpenResult::Taken(claim) => found = Some(*claim),
+                OpenResult::InDoubt(payment) => {
+                    return claimed(Submitted::Pending { payment, retry_after: Span::from_ms(1_000) });
                 }
-                Opened::Gone => found = None,
-                // What can be read still is: a stored answer needs no commit.
-                Opened::Failed => {
-                    let kept = Box::pin(self.unless_kept(&request, Submitted::StoreUnavailable)).await;
-                    if kept == Submitted::StoreUnavailable {
+                OpenResult::KeyFree => found = None,
+                // The store may still be readable: a stored answer needs no commit.
+                OpenResult::StoreFailed => {
+                    let submitted =
+                        Box::pin(self.stored_answer_or(&request, Submitted::StoreUnavailable)).await;
+                    if submitted == Submitted::StoreUnavailable {
                         self.watch.saw(Signal::FailClosed);
                     }
-                    return kept;
+                    return submitted;
                 }
-                Opened::Lost => return Box::pin(self.wait(&request)).await,
-                Opened::Not(submitted) => return Box::pin(self.unless_kept(&request, submitted)).await,
+                OpenResult::Elsewhere => return Box::pin(self.wait(&request)).await,
+                OpenResult::Rejected(submitted) => {
+                    return Box::pin(self.stored_answer_or(&request, submitted)).await;
+                }
             }
         }
-        self.told(request.tenant, ClaimOutcome::InUse, Submitted::InUse)
+        self.counted(request.tenant, ClaimOutcome::InUse, Submitted::InUse)
     }
 
-    /// The answer, if this process or one beside it stored it and it is still at hand.
-    pub(crate) async fn remembered(&self, request: &Request) -> Option<Submitted> {
-        let claim = match self.cache.find(request.claim) {
-            Some(claim) => Some(claim),
-            None => self.answers.find(request.claim).await.map(Arc::new),
-        };
+    /// The stored answer, if the cache has it.
+    pub(crate) async fn cached_answer(&self, request: &Request) -> Option<Submitted> {
+        let claim = self.cache.find(request.claim).await;
         self.watch.saw(Signal::Cache { hit: claim.is_some() });
-        match self.settled(&*claim?, request) {
-            Met::Answered(submitted) => Some(submitted),
-            // The key is free again, or was: the store knows what it means now.
-            Met::Free | Met::Unsettled => None,
+        match self.key_state(&*claim?, request) {
+            KeyState::Answered(submitted) => Some(submitted),
+            // The entry's windows are over; only the store knows the key's state now.
+            KeyState::Free | KeyState::Unsettled => None,
         }
     }
 
-    /// Keeps an answer this process has just committed, for itself and for those beside it. Only who committed an answer
-    /// may keep it.
-    pub(crate) fn remember(&self, claim: Arc<Claim>) {
-        if self.answers.are_shared() {
-            let (answers, shared, now) = (self.answers.clone(), Arc::clone(&claim), self.store.now());
-            self.world.spawn(async move { answers.keep(&shared, now).await });
+    /// Caches an answer. Only the process that committed the answer may call this.
+    pub(crate) fn cache_answer(&self, claim: Arc<Claim>) {
+        if let Some(publication) = self.cache.insert(claim, self.store.now()) {
+            self.world.spawn(publication);
         }
-        self.cache.keep(claim);
     }
 
-    /// A server that is shutting down gives stored answers and takes nothing new.
-    pub(crate) async fn only_replay(&self, request: &Request) -> Submitted {
+    /// Answers from the store only: a draining server takes no new work.
+    pub(crate) async fn replay_only(&self, request: &Request) -> Submitted {
         match self.store.read(vec![RowKey::Claim(request.tenant, request.claim)]).await.as_deref() {
-            Ok([Some(Row::Claim(claim))]) => match self.settled(claim, request) {
-                Met::Answered(submitted) => submitted,
-                Met::Unsettled | Met::Free => Submitted::Draining,
+            Ok([Some(Row::Claim(claim))]) => match self.key_state(claim, request) {
+                KeyState::Answered(submitted) => submitted,
+                KeyState::Unsettled | KeyState::Free => Submitted::Draining,
             },
             Ok(_) => Submitted::Draining,
             Err(_) => Submitted::StoreUnavailable,
         }
     }
 
-    /// A request that does not fit gets `otherwise`, unless its key has a record that speaks first.
-    pub(crate) async fn unless_kept(self: &Arc<Self>, request: &Request, otherwise: Submitted) -> Submitted {
+    /// Answers from the key's claim, or with `otherwise` if no claim counts.
+    pub(crate) async fn stored_answer_or(
+        self: &Arc<Self>,
+        request: &Request,
+        otherwise: Submitted,
+    ) -> Submitted {
         match self.store.read(vec![RowKey::Claim(request.tenant, request.claim)]).await.as_deref() {
-            Ok([Some(Row::Claim(claim))]) => match self.settled(claim, request) {
-                Met::Answered(submitted) => submitted,
-                Met::Unsettled => self.wait(request).await,
-                Met::Free => otherwise,
+            Ok([Some(Row::Claim(claim))]) => match self.key_state(claim, request) {
+                KeyState::Answered(submitted) => submitted,
+                KeyState::Unsettled => self.wait(request).await,
+                KeyState::Free => otherwise,
             },
             Ok(_) => otherwise,
             Err(_) => Submitted::StoreUnavailable,
         }
     }
 
-    /// What the record says to this request.
-    pub(crate) fn settled(&self, claim: &Claim, request: &Request) -> Met {
+    /// Judges a claim for a request under its key.
+    pub(crate) fn key_state(&self, claim: &Claim, request: &Request) -> KeyState {
         let (outcome, submitted) = match claim.meet(request.fingerprint, self.store.now()) {
-            Meeting::Free => return Met::Free,
-            Meeting::InFlight | Meeting::Pending { .. } => return Met::Unsettled,
+            Meeting::Free => return KeyState::Free,
+            Meeting::InFlight | Meeting::Pending { .. } => return KeyState::Unsettled,
             Meeting::Mismatch => (ClaimOutcome::Mismatch, Submitted::Mismatch),
             Meeting::Replay(settled) => {
                 (ClaimOutcome::Replayed, Submitted::Answer { settled: settled.clone(), replayed: true })
@@ -151,15 +153,16 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 (ClaimOutcome::Expired, Submitted::Expired { original_request_at })
             }
         };
-        Met::Answered(self.told(request.tenant, outcome, submitted))
+        KeyState::Answered(self.counted(request.tenant, outcome, submitted))
     }
 
-    pub(crate) fn told(&self, tenant: TenantId, outcome: ClaimOutcome, submitted: Submitted) -> Submitted {
+    /// Counts the outcome and returns the answer.
+    pub(crate) fn counted(&self, tenant: TenantId, outcome: ClaimOutcome, submitted: Submitted) -> Submitted {
         self.watch.saw(Signal::Claim { tenant, outcome });
         submitted
     }
 
-    /// Waits for whoever works on the key, woken by their commit.
+    /// Waits until another request or process settles the key. Its commit wakes this request.
     pub(crate) async fn wait(self: &Arc<Self>, request: &Request) -> Submitted {
         let begun = self.world.elapsed();
         let submitted = self.wait_for_news(request).await;
@@ -176,16 +179,16 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             | Submitted::StoreUnavailable
             | Submitted::Draining => ClaimOutcome::InUse,
         };
-        self.told(request.tenant, outcome, submitted)
+        self.counted(request.tenant, outcome, submitted)
     }
 
-    /// Whether the next news of the claim may come from another process. What this one works on, it tells by itself, and
-    /// the store is spared the trouble.
-    fn is_with_others(&self, claim: &Claim) -> bool {
+    /// Whether another process may settle the claim. Only then does the store have to wake this
+    /// request.
+    fn may_be_elsewhere(&self, claim: &Claim) -> bool {
         !self.store.is_exclusive() && claim.state.lease().is_none_or(|lease| !self.ids.is_ours(lease.holder))
     }
 
-    /// The payment a claim is about: the one it makes, or the one its operation is done to.
+    /// The payment of a claim: created by the claim, or the object of the claim's operation.
     async fn payment_of(&self, claim: &Claim) -> Payment {
         let made = Payment::Charge(claim.subject.into());
         match claim.makes {
@@ -214,10 +217,10 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let begun = self.world.elapsed();
         let mut elsewhere = pin!(None);
         loop {
-            // Queue first, then look: news that comes in between is not missed.
+            // Queue before reading, so that no news is missed in between.
             let Some(mut waiting) = self.waiters.queue(request.claim) else { return Submitted::InUse };
             let Ok(rows) = self.store.read(vec![RowKey::Claim(request.tenant, request.claim)]).await else {
-                // The key is known to be in use: that the store cannot be read just now does not make it free.
+                // The key is known to be in use. A failed read does not free it.
                 if self.world.elapsed().saturating_sub(begun) >= patience {
                     return Submitted::InUse;
                 }
@@ -226,7 +229,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             };
             let Some(Some(Row::Claim(claim))) = rows.into_iter().next() else { return Submitted::InUse };
             let now = self.store.now();
-            let (idle, in_vain) = match claim.meet(request.fingerprint, now) {
+            let (idle, timed_out) = match claim.meet(request.fingerprint, now) {
                 Meeting::Mismatch => return Submitted::Mismatch,
                 Meeting::Replay(settled) => {
                     return Submitted::Answer { settled: settled.clone(), replayed: true };
@@ -244,21 +247,20 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             };
             let left = patience.saturating_sub(self.world.elapsed().saturating_sub(begun));
             if left.is_zero() || Duration::from_millis(idle.ms()) > left {
-                return in_vain;
+                return timed_out;
             }
-            if elsewhere.is_none() && self.is_with_others(&claim) {
+            if elsewhere.is_none() && self.may_be_elsewhere(&claim) {
                 elsewhere.set(self.store.settled_elsewhere(request.claim));
                 if elsewhere.is_some() {
                     continue;
                 }
             }
-            // Where no store wakes us, we look again and again.
             let step = match (self.store.is_exclusive(), elsewhere.is_some()) {
                 (true, _) => left,
                 (false, true) => left.min(POLL_WOKEN),
                 (false, false) => left.min(POLL),
             };
-            // The news is only a hint to look: it may be that of an earlier request under this key.
+            // News is only a hint to read again: it may be about an earlier request under this key.
             tokio::select! {
                 biased;
                 _ = waiting.news() => {}
@@ -269,7 +271,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 }
 
-/// What is there, once it completes; if nothing is, never.
+/// Completes with the future, or never if there is none.
 async fn completion(future: Pin<&mut Option<impl Future<Output = ()>>>) {
     match future.as_pin_mut() {
         Some(future) => future.await,
@@ -277,7 +279,7 @@ async fn completion(future: Pin<&mut Option<impl Future<Output = ()>>>) {
     }
 }
 
-/// The stored answer. A claim that is told as settled always has one.
+/// The claim's stored answer. Every claim in `News::Settled` has one.
 fn answer(claim: &Claim, replayed: bool) -> Submitted {
     match claim.state.settled() {
         Some(settled) => Submitted::Answer { settled: settled.clone(), replayed },

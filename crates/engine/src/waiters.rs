@@ -1,4 +1,4 @@
-//! Requests that wait for a claim's next news, woken by the commit that brings it.
+//! Requests that wait for news of a claim, woken after the commit.
 
 use counterfoil_core::idempotency::claim::{Claim, ClaimId};
 use counterfoil_core::outbox::Payment;
@@ -9,21 +9,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// What a waiting request may learn. Only committed state is ever told.
+/// News of a claim. Only committed state is ever sent.
 #[derive(Clone, Debug)]
 pub(crate) enum News {
-    /// The answer is stored.
+    /// The claim has the stored answer.
     Settled(Arc<Claim>),
-    /// The outcome is not known yet; work goes on later.
-    Pending {
-        /// The payment it is about.
-        payment: Payment,
-        /// When it is worth asking again.
-        retry_after: Span,
-    },
+    /// The outcome is not known yet; the work continues later.
+    Pending { payment: Payment, retry_after: Span },
 }
 
-/// What work has to tell before its end, for the request that moves it.
+/// Interim news from running work to the request that drives it.
 #[derive(Default)]
 pub(crate) struct InterimNews(Mutex<Option<News>>);
 
@@ -32,32 +27,33 @@ impl InterimNews {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(news);
     }
 
-    /// What was told since this was asked last.
+    /// The latest news since the last call.
     pub(crate) fn take(&self) -> Option<News> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
-/// Those who wait for one claim, with their places. Who made it is not among them: it moves the work itself.
+/// Requests that wait for one claim, by ticket. The request that made the claim drives the work
+/// itself and does not wait.
 type Queue = Vec<(u64, oneshot::Sender<News>)>;
 
 /// All waiting requests of this process, by claim.
 #[derive(Default)]
 pub(crate) struct Waiters {
     shards: [Mutex<ClaimMap<Queue>>; 16],
-    places: AtomicU64,
+    tickets: AtomicU64,
 }
 
-/// A place in the queue of one claim; leaving it gives the place back.
+/// A ticket in the queue of a claim. Dropping it leaves the queue.
 pub(crate) struct Waiting<'a> {
     waiters: &'a Waiters,
     claim: ClaimId,
-    place: u64,
+    ticket: u64,
     news: oneshot::Receiver<News>,
 }
 
 impl Waiters {
-    /// Queues for news of `claim`, unless too many already do.
+    /// Queues for news of `claim`, unless its queue is full.
     pub(crate) fn queue(&self, claim: ClaimId) -> Option<Waiting<'_>> {
         let (sender, news) = oneshot::channel();
         let mut shard = self.shard(claim);
@@ -65,16 +61,16 @@ impl Waiters {
         if queue.len() >= WAITERS_PER_KEY_MAX {
             return None;
         }
-        let place = self.places.fetch_add(1, Ordering::Relaxed);
-        queue.push((place, sender));
-        Some(Waiting { waiters: self, claim, place, news })
+        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
+        queue.push((ticket, sender));
+        Some(Waiting { waiters: self, claim, ticket, news })
     }
 
-    /// Tells everybody who waits for `claim`.
+    /// Sends the news to all requests that wait for `claim`.
     pub(crate) fn tell(&self, claim: ClaimId, news: &News) {
         let queue = self.shard(claim).remove(&claim).unwrap_or_default();
         for (_, sender) in queue {
-            // A receiver that is gone belongs to a client that hung up.
+            // A closed receiver belongs to a client that hung up.
             let _ = sender.send(news.clone());
         }
     }
@@ -88,7 +84,7 @@ impl Waiters {
 }
 
 impl Waiting<'_> {
-    /// The news, once there is any. `None` if the queue was dropped without news.
+    /// Waits for the news. `None`: the queue was dropped without news.
     pub(crate) async fn news(&mut self) -> Option<News> {
         (&mut self.news).await.ok()
     }
@@ -98,8 +94,8 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut shard = self.waiters.shard(self.claim);
         if let Some(queue) = shard.get_mut(&self.claim) {
-            // Places rise.
-            if let Ok(at) = queue.binary_search_by_key(&self.place, |(place, _)| *place) {
+            // Tickets ascend.
+            if let Ok(at) = queue.binary_search_by_key(&self.ticket, |(ticket, _)| *ticket) {
                 queue.remove(at);
             }
             if queue.is_empty() {
@@ -120,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everybody_on_the_key_is_told_and_nobody_else() {
+    async fn all_waiters_of_the_key_get_the_news_and_no_others() {
         let waiters = Waiters::default();
         let mut twins: Vec<_> = (0..3).map(|_| waiters.queue(claim(1)).unwrap()).collect();
         let mut other = waiters.queue(claim(17)).unwrap();
@@ -137,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_left_is_given_back() {
+    fn a_dropped_ticket_leaves_the_queue() {
         let waiters = Waiters::default();
         drop(waiters.queue(claim(1)).unwrap());
         assert!(waiters.shard(claim(1)).is_empty());
@@ -146,9 +142,9 @@ mod tests {
     #[test]
     fn the_queue_of_one_key_is_bounded() {
         let waiters = Waiters::default();
-        let places: Vec<_> = (0..WAITERS_PER_KEY_MAX).map(|_| waiters.queue(claim(1)).unwrap()).collect();
+        let tickets: Vec<_> = (0..WAITERS_PER_KEY_MAX).map(|_| waiters.queue(claim(1)).unwrap()).collect();
         assert!(waiters.queue(claim(1)).is_none());
         assert!(waiters.queue(claim(2)).is_some());
-        drop(places);
+        drop(tickets);
     }
 }

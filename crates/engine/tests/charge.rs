@@ -1,4 +1,4 @@
-//! A charge and its retries while nothing breaks.
+//! A charge and its retries without faults.
 
 mod support;
 
@@ -28,7 +28,7 @@ async fn another_request_under_the_key_is_neither_executed_nor_replayed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_mismatch_is_told_while_the_first_still_runs() {
+async fn a_mismatch_is_reported_while_the_first_request_still_runs() {
     let (store, provider) = (SharedStore::new(), Provider::new(&[Script::Slow(Duration::from_secs(3))]));
     let engine = engine(&store, &provider).await;
     let (first, second) = tokio::join!(charge(&engine, "k", 1250), async {
@@ -61,7 +61,7 @@ async fn two_hundred_twins_share_one_effect_and_one_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_twin_that_waited_in_vain_is_told_the_key_is_in_use() {
+async fn a_twin_whose_wait_times_out_gets_in_use() {
     let (store, provider) = (SharedStore::new(), Provider::new(&[Script::Slow(Duration::from_secs(8))]));
     let engine = engine(&store, &provider).await;
     let (first, second) = tokio::join!(charge(&engine, "k", 1250), async {
@@ -93,9 +93,9 @@ async fn windows_replay_then_tombstone_then_free() {
     assert!(matches!(charge(&engine, "k", 1250).await, Submitted::Expired { .. }));
     assert_eq!(charge(&engine, "k", 7).await, Submitted::Mismatch);
     seconds(600).await;
-    let anew = answer(&charge(&engine, "k", 7).await);
-    assert_eq!((anew.0, anew.2, provider.effects()), (201, false, 2));
-    assert_ne!(anew.1, first.1);
+    let again = answer(&charge(&engine, "k", 7).await);
+    assert_eq!((again.0, again.2, provider.effects()), (201, false, 2));
+    assert_ne!(again.1, first.1);
     verified(&store).await;
 }
 

@@ -1,4 +1,4 @@
-//! A charge while the provider, the store or the process breaks.
+//! A charge while the provider, the store or the process fails.
 
 mod support;
 
@@ -28,7 +28,7 @@ async fn an_unknown_outcome_is_pending_and_resolved_under_the_same_key() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_may_have_charged_never_fails_by_counting() {
+async fn a_charge_that_may_have_executed_never_fails_by_counting() {
     let script = vec![Script::Answer(UNKNOWN); 40];
     let (store, provider) = (SharedStore::new(), Provider::new(&script));
     let engine = engine(&store, &provider).await;
@@ -41,7 +41,7 @@ async fn what_may_have_charged_never_fails_by_counting() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_certainly_did_not_charge_fails_after_its_attempts() {
+async fn a_charge_that_certainly_did_not_execute_fails_after_its_attempts() {
     for outcome in [ProviderOutcome::NotSent, ProviderOutcome::Busy { retry_after: None }] {
         let (store, provider) = (SharedStore::new(), Provider::new(&vec![Script::Answer(outcome); 3]));
         let engine = engine(&store, &provider).await;
@@ -82,7 +82,7 @@ async fn a_store_that_is_down_means_no_call_at_all() {
 async fn a_stored_answer_is_given_although_nothing_can_be_committed() {
     let (store, provider) = (charted().await, Provider::default());
     let first = answer(&charge(&engine(&store, &provider).await, "k", 1250).await);
-    // It remembers nothing.
+    // A process without cached answers.
     let engine = engine(&store, &provider).await;
     store.0.fail_next(&[MemoryFault::Throttle; 1_000]);
     let (status, body, replayed) = answer(&charge(&engine, "k", 1250).await);
@@ -94,7 +94,7 @@ async fn a_stored_answer_is_given_although_nothing_can_be_committed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_commit_in_doubt_is_resolved_by_its_own_id() {
-    // The claim's commit, then the answer's: each lost before or after it was written.
+    // The claim's commit, then the answer's. Each is lost before or after the write.
     for faults in [
         vec![MemoryFault::DoubtAfter],
         vec![MemoryFault::DoubtBefore],
@@ -115,7 +115,7 @@ async fn a_commit_in_doubt_is_resolved_by_its_own_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outcome_the_store_cannot_take_yet_is_pending_and_not_lost() {
+async fn an_outcome_that_cannot_be_stored_yet_is_pending_and_not_lost() {
     let (store, provider) = (SharedStore::new(), Provider::new(&[Script::Slow(Duration::from_secs(1))]));
     let engine = engine(&store, &provider).await;
     let (first, ()) = tokio::join!(charge(&engine, "k", 1250), async {
@@ -126,7 +126,7 @@ async fn an_outcome_the_store_cannot_take_yet_is_pending_and_not_lost() {
     });
     assert!(
         matches!(first, Submitted::Pending { .. }),
-        "told at once, not when the store is back: {first:?}"
+        "reported at once, not when the store is back: {first:?}"
     );
     seconds(5).await;
     assert_eq!(answer(&charge(&engine, "k", 1250).await).0, 201);
@@ -147,10 +147,10 @@ async fn a_panic_ends_its_attempt_and_neither_the_request_nor_the_payment() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_process_finishes_what_a_dead_one_began() {
+async fn another_process_finishes_the_work_of_a_dead_one() {
     let store = SharedStore::new();
     let provider = Provider::new(&[Script::Hang]);
-    // The first engine hangs in its call; it never renews, as if its process were stopped.
+    // The first engine hangs in the call and never renews, as if its process were stopped.
     let first = engine_with(&store, &provider, never_renewing()).await;
     let client = tokio::spawn({
         let first = first.clone();
@@ -172,7 +172,7 @@ async fn another_process_finishes_what_a_dead_one_began() {
 #[tokio::test(start_paused = true)]
 async fn a_late_writer_changes_nothing() {
     let store = SharedStore::new();
-    // The first attempt answers after its lease was taken over and settled by a decline.
+    // The first attempt answers after the lease was taken over and settled by a decline.
     let provider = Provider::new(&[Script::Slow(Duration::from_secs(50)), Script::Decline]);
     let first = engine_with(&store, &provider, never_renewing()).await;
     let late = tokio::spawn({
@@ -218,7 +218,7 @@ async fn stored_errors_are_resolved_by_asking() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_that_say_nothing_are_resolved_by_asking() {
+async fn answers_without_content_are_resolved_by_asking() {
     let script = vec![Script::Answer(ProviderOutcome::Unknown(Cause::Unreadable)); 30];
     let (store, provider) = (SharedStore::new(), Provider::new(&script));
     let engine = engine(&store, &provider).await;
@@ -231,7 +231,7 @@ async fn answers_that_say_nothing_are_resolved_by_asking() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_deduplication_it_asks_only_after_quiescence_and_then_fires_anew() {
+async fn without_deduplication_a_call_is_looked_up_after_quiescence_and_then_repeated() {
     let provider = Provider::new(&[Script::Answer(UNKNOWN)]).profile("braintree-classic");
     let store = SharedStore::new();
     let engine = engine(&store, &provider).await;
@@ -251,7 +251,7 @@ async fn without_deduplication_it_asks_only_after_quiescence_and_then_fires_anew
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_open_breaker_holds_calls_back_without_counting_them() {
+async fn an_open_breaker_delays_calls_without_counting_them() {
     let mut policy = policy();
     policy.breaker.failures = 1;
     policy.breaker.open = counterfoil_core::types::time::Span::from_ms(60_000);
@@ -290,7 +290,7 @@ async fn every_step_is_in_the_timeline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_twin_of_a_parked_payment_is_told_to_come_back_in_a_minute() {
+async fn a_twin_of_a_parked_payment_is_asked_to_retry_in_a_minute() {
     let (store, provider) = (SharedStore::new(), Provider::new(&[Script::ApproveAmount(1)]));
     let engine = engine(&store, &provider).await;
     charge(&engine, "k", 1250).await;
@@ -314,31 +314,31 @@ async fn a_provider_that_executes_again_after_errors_is_asked_and_not_called() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_known_outcome_outlives_a_long_absence_of_the_store() {
+async fn a_known_outcome_survives_a_long_outage_of_the_store() {
     let (store, provider) = (SharedStore::new(), Provider::new(&[Script::Slow(Duration::from_secs(1))]));
     let engine = engine(&store, &provider).await;
     tokio::join!(charge(&engine, "k", 1250), async {
         tokio::time::sleep(Duration::from_millis(500)).await;
         store.0.set_down(true);
-        // Longer than the worker slot's own lease.
+        // Longer than the lease of the worker slot.
         seconds(90).await;
         store.0.set_down(false);
     });
     seconds(5).await;
     assert_eq!(answer(&charge(&engine, "k", 1250).await).0, 201);
-    // The outcome that was kept, or recovery under the same key: whoever is first, it is one effect.
+    // The kept outcome or recovery under the same key may come first: there is one effect.
     assert_eq!(provider.effects(), 1);
     verified(&store).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_claim_nobody_can_be_sure_of_is_pending_not_refused() {
+async fn a_claim_in_doubt_is_pending_not_refused() {
     let (store, provider) = (charted().await, Provider::default());
     let engine = engine(&store, &provider).await;
     store.0.fail_next(&[MemoryFault::DoubtAfter]);
     store.0.hide_sets(true);
-    let told = charge(&engine, "k", 1250).await;
-    assert!(matches!(told, Submitted::Pending { .. }), "{told:?}");
+    let submitted = charge(&engine, "k", 1250).await;
+    assert!(matches!(submitted, Submitted::Pending { .. }), "{submitted:?}");
     assert_eq!(provider.keys().len(), 0);
     store.0.hide_sets(false);
     seconds(40).await;
@@ -346,24 +346,24 @@ async fn a_claim_nobody_can_be_sure_of_is_pending_not_refused() {
     assert_eq!(provider.effects(), 1);
 }
 
-/// The key has its answer; a commit in doubt of a second request under it must not hide that.
+/// A commit in doubt of a retry must not hide the key's answer.
 #[tokio::test(start_paused = true)]
 async fn a_doubtful_claim_on_a_key_with_an_answer_gets_that_answer() {
     let (store, provider) = (charted().await, Provider::default());
     let first = engine(&store, &provider).await;
-    let told = charge(&first, "k", 1250).await;
-    // Another process, which does not have the answer in its memory.
+    let submitted = charge(&first, "k", 1250).await;
+    // Another process, without the cached answer.
     let second = engine(&store, &provider).await;
     store.0.hide_sets(true);
     store.0.fail_next(&[MemoryFault::DoubtBefore]);
-    assert_eq!(answer(&charge(&second, "k", 1250).await).1, answer(&told).1);
+    assert_eq!(answer(&charge(&second, "k", 1250).await).1, answer(&submitted).1);
     store.0.fail_next(&[MemoryFault::DoubtBefore]);
     assert_eq!(charge(&second, "k", 9999).await, Submitted::Mismatch);
     assert_eq!(provider.effects(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_an_outage_the_backlog_is_worked_off_no_faster_than_the_provider_answers() {
+async fn after_an_outage_the_backlog_is_recovered_no_faster_than_the_provider_answers() {
     const CHARGES: usize = 300;
     let provider = Provider::new(&vec![Script::Answer(UNKNOWN); CHARGES]);
     let store = charted().await;
@@ -373,10 +373,10 @@ async fn after_an_outage_the_backlog_is_worked_off_no_faster_than_the_provider_a
         let engine = engine.clone();
         asking.spawn(async move { pending(&engine, &format!("k{number}")).await });
     }
-    while let Some(told) = asking.join_next().await {
-        told.unwrap();
+    while let Some(charged) = asking.join_next().await {
+        charged.unwrap();
     }
-    // It is back, and takes a while over each.
+    // The provider is back, with slow answers.
     provider.play(&vec![Script::Slow(Duration::from_millis(200)); CHARGES]);
     let before = provider.alongside().len();
     seconds(120).await;
@@ -387,8 +387,8 @@ async fn after_an_outage_the_backlog_is_worked_off_no_faster_than_the_provider_a
     let recovered = provider.alongside().split_off(before);
     assert_eq!(recovered.len(), CHARGES, "each was called once more");
     for (turn, alongside) in recovered.iter().enumerate() {
-        // One at first, and one more for each answer there can have been.
-        assert!(*alongside <= turn + 1 && *alongside <= 256, "call {turn} ran beside {alongside}");
+        // One call at first, and one more for each possible answer.
+        assert!(*alongside <= turn + 1 && *alongside <= 256, "call {turn} ran with {alongside}");
     }
     let first: Vec<usize> = recovered.into_iter().take(3).collect();
     assert_eq!(first, [1, 1, 2], "it begins with one");

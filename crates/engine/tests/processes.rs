@@ -1,4 +1,4 @@
-//! Twins of one request in two processes: who wakes whom, and what happens if nobody does.
+//! Twins of a request in two processes, with and without wake-ups.
 
 mod support;
 
@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 const CALL: Duration = Duration::from_millis(1_010);
 
-/// A request and its twin in another process, seven milliseconds behind: their answers, and when they came.
+/// A request and its twin in another process, seven milliseconds later: their answers and times.
 async fn twins(stores: &[SharedStore; 2]) -> [(String, Duration); 2] {
     let provider = Provider::new(&[Script::Slow(CALL)]);
     let (worker, stranger) = (engine(&stores[0], &provider).await, engine(&stores[1], &provider).await);
@@ -23,7 +23,7 @@ async fn twins(stores: &[SharedStore; 2]) -> [(String, Duration); 2] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_twin_that_nobody_wakes_looks_often() {
+async fn a_twin_without_wake_ups_polls_often() {
     let store = charted().await;
     let [first, twin] = twins(&[store.another(), store.another()]).await;
     assert_eq!(first.0, twin.0);
@@ -31,7 +31,7 @@ async fn a_twin_that_nobody_wakes_looks_often() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_twin_whose_waking_fails_looks_now_and_then() {
+async fn a_twin_whose_wake_ups_fail_polls_rarely() {
     let store = charted().await;
     let [silent, _] = store.waking();
     let before = silent.looks();
@@ -46,11 +46,11 @@ async fn a_twin_in_another_process_is_woken_by_the_answer() {
     let stores = charted().await.waking();
     let [first, twin] = twins(&stores).await;
     assert_eq!(first, twin, "same bytes, same moment");
-    assert_eq!(stores[0].sleepers(), 0, "nobody is left waiting");
+    assert_eq!(stores[0].sleepers(), 0, "no request is left waiting");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_store_is_asked_to_wake_only_who_waits_for_another_process() {
+async fn the_store_wakes_only_requests_that_wait_for_another_process() {
     let stores = charted().await.waking();
     let provider = Provider::new(&[Script::Slow(CALL)]);
     let (worker, stranger) = (engine(&stores[0], &provider).await, engine(&stores[1], &provider).await);
@@ -75,7 +75,7 @@ async fn the_store_is_asked_to_wake_only_who_waits_for_another_process() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_twin_that_is_woken_for_nothing_waits_on() {
+async fn a_twin_keeps_waiting_after_a_needless_wake_up() {
     let stores = charted().await.waking();
     let provider = Provider::new(&[Script::Slow(CALL)]);
     let (worker, stranger) = (engine(&stores[0], &provider).await, engine(&stores[1], &provider).await);
@@ -85,7 +85,7 @@ async fn a_twin_that_is_woken_for_nothing_waits_on() {
             sleep(Duration::from_millis(7)).await;
             charge(&stranger, "k", 1250).await
         },
-        // Every commit rings.
+        // Every commit wakes the waiting requests.
         async {
             for number in 0..20 {
                 sleep(Duration::from_millis(30)).await;

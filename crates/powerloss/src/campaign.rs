@@ -1,6 +1,6 @@
 //! Records workloads and cuts the power after every operation.
 
-use crate::chance::Chance;
+use crate::chance::{Chance, chance_at};
 use crate::check::Checker;
 use crate::cut::{CutMode, Image, cut};
 use crate::disk::Disk;
@@ -147,7 +147,7 @@ impl Campaign {
         let mut disk = take.recording.base.clone();
         for point in 0..=take.recording.ops.len() {
             for turn in 0..images {
-                let mut chance = Chance::at(self.seed, &[self.totals.recordings, point, turn]);
+                let mut chance = chance_at(self.seed, &[self.totals.recordings, point, turn]);
                 // Every mode in turn, starting with another one at every point.
                 let mode = CutMode::ALL[(point + turn) % CutMode::ALL.len()];
                 let (image, damage) = cut(&disk, mode, &mut chance);
@@ -223,8 +223,8 @@ impl Scene {
 
     /// Records the scene in `dir`.
     pub fn record(self, dir: &Path, before: Option<&Take>, size: Size, seed: u64) -> Result<Take, String> {
-        let mut chance = Chance::at(seed, &[]);
-        let among = |count: usize, chance: &mut Chance| u32::try_from(1 + chance.below(count)).unwrap_or(1);
+        let mut chance = chance_at(seed, &[]);
+        let among = |count: usize, chance: &mut Chance| u32::try_from(1 + chance.index(count)).unwrap_or(1);
         let keys = usize::try_from(size.keys).unwrap_or(1);
         let plan = match self {
             Scene::Plain | Scene::SecondCut | Scene::Killed => Plan::default(),
@@ -247,13 +247,13 @@ impl Scene {
         };
         let (base, story) = match (self, before) {
             (Scene::SecondCut, Some(before)) => {
-                let point = chance.below(before.recording.ops.len() + 1);
-                let mode = CutMode::ALL[chance.below(CutMode::ALL.len())];
+                let point = chance.index(before.recording.ops.len() + 1);
+                let mode = CutMode::ALL[chance.index(CutMode::ALL.len())];
                 let (image, _) = cut(&before.disk(point), mode, &mut chance);
                 (Disk::holding(&image), before.story.upto(point))
             }
             (Scene::Killed, Some(before)) => {
-                let point = chance.below(before.recording.ops.len() + 1);
+                let point = chance.index(before.recording.ops.len() + 1);
                 (before.disk(point), before.story.upto(point))
             }
             _ => (Disk::default(), Story::default()),

@@ -90,7 +90,7 @@ pub fn cut(disk: &Disk, mode: CutMode, chance: &mut Chance) -> (Image, Damage) {
 /// A random operation; 0 if there is none.
 fn pick(indices: impl Iterator<Item = usize>, chance: &mut Chance) -> usize {
     let indices: Vec<usize> = indices.collect();
-    indices.get(chance.below(indices.len())).copied().unwrap_or(0)
+    indices.get(chance.index(indices.len())).copied().unwrap_or(0)
 }
 
 struct Cutter<'a> {
@@ -166,7 +166,7 @@ impl Cutter<'_> {
             file.resize(end, 0);
         }
         if matches!(self.mode, CutMode::Bytes | CutMode::Prefix) {
-            let kept = self.chance.below(bytes.len());
+            let kept = self.chance.index(bytes.len());
             overwrite(file, at, &bytes[..kept]);
             return (kept > 0, true);
         }
@@ -175,7 +175,7 @@ impl Cutter<'_> {
         let mut from = at;
         while from < end {
             let to = (from / step + 1).saturating_mul(step).min(end);
-            let left = match self.chance.below(3) {
+            let left = match self.chance.index(3) {
                 0 => Left::Old,
                 1 if self.mode == CutMode::Garbage => Left::Garbage,
                 _ => Left::New,

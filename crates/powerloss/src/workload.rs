@@ -1,7 +1,7 @@
 //! Runs the real store on a recorded directory. Several producers make groups form, a short SQLite
 //! WAL is copied and restarts all the time, and the store is closed and opened in between.
 
-use crate::chance::Chance;
+use crate::chance::{Chance, chance_at};
 use crate::media::Recorded;
 use crate::record::Recorder;
 use crate::rows::{self, ACCOUNTS};
@@ -204,7 +204,7 @@ async fn produce_all(shared: &Arc<Shared>, size: Size, seed: u64, session: usize
     let mut producers = JoinSet::new();
     for producer in 0..size.producers {
         let shared = Arc::clone(shared);
-        let chance = Chance::at(seed, &[session, producer]);
+        let chance = chance_at(seed, &[session, producer]);
         producers.spawn(async move { shared.produce(end, chance).await });
     }
     producers.join_all().await;
@@ -241,7 +241,7 @@ impl Shared {
         }
         // Large answers need overflow pages.
         let length = if chance.percent(30) { 9_000 } else { 300 };
-        let body = chance.bytes(chance.clone().below(length));
+        let body = chance.bytes(chance.clone().index(length));
         if self.commit(rows::settle(number, &body)).await == Ending::Stopped {
             return false;
         }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
 use counterfoil_powerloss::campaign::Take;
-use counterfoil_powerloss::chance::Chance;
+use counterfoil_powerloss::chance::chance_at;
 use counterfoil_powerloss::check::Checker;
 use counterfoil_powerloss::cut::{CutMode, cut};
 use counterfoil_powerloss::disk::Disk;
@@ -54,7 +54,7 @@ fn a_failed_sync_at_the_end_leaves_the_wal() {
     let take = Take { recording: recorder.finish(), story };
     assert!(take.recording.ops.iter().any(|op| matches!(op, Op::SyncFailed { .. })), "the last sync fails");
 
-    let mut chance = Chance::at(1, &[]);
+    let mut chance = chance_at(1, &[]);
     let images = tempfile::tempdir().unwrap();
     let mut checker = Checker::new(&take.story, images.path().join("image")).unwrap();
     let end = take.recording.ops.len();

@@ -1,8 +1,8 @@
-//! What clients heard, held against each other and against what was stored.
+//! Clients' answers, compared with each other and with the stored claims.
 
 use super::{Evidence, Violation};
 use crate::client::{
-    ProviderReply, Response, charge_amount, fingerprint, operation, payout_amount, request, request_id,
+    ClientCall, Response, charge_amount, fingerprint, operation, payout_amount, request, request_id,
 };
 use crate::script::Ask;
 use crate::store::START;
@@ -12,20 +12,20 @@ use counterfoil_core::outbox::Payment;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::service::Submitted;
-use counterfoil_store::{Row, RowKey, UNTOLD};
+use counterfoil_store::{Row, RowKey};
 use std::collections::BTreeMap;
 
-/// A claim as it was committed.
+/// A committed version of a claim.
 struct Version<'a> {
     at: Time,
     claim: &'a Claim,
-    /// Whether it stands in the place of another.
+    /// Whether the version replaces an older claim.
     replaces: bool,
 }
 
-/// One write and what was heard of it.
+/// One write with the answer.
 struct Said<'a> {
-    reply: &'a ProviderReply,
+    call: &'a ClientCall,
     fingerprint: Fingerprint,
     submitted: &'a Submitted,
     invoked: Time,
@@ -46,20 +46,20 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
         }
     }
     let mut by_key: BTreeMap<Key, Vec<Said<'_>>> = BTreeMap::new();
-    for reply in &evidence.reply {
-        look(reply, found);
-        let (key, body) = match reply.ask {
+    for call in &evidence.calls {
+        look(call, found);
+        let (key, body) = match call.ask {
             Ask::Charge { tenant, key, body } => (("charge", tenant, key), body),
             Ask::Operate { tenant, key, body } => (("operate", tenant, key), body),
             Ask::Payout { tenant, key, body } => (("payout", tenant, key), body),
-            Ask::Keep { key, body } => (("keep", 1, key), body),
+            Ask::Ledger { key, body } => (("keep", 1, key), body),
             Ask::Look { .. } | Ask::Resolve { .. } => continue,
         };
         let said = by_key.entry(key).or_default();
-        if let (Some(Response::Submitted(submitted)), Some(returned)) = (&reply.response, reply.returned) {
+        if let (Some(Response::Submitted(submitted)), Some(returned)) = (&call.response, call.returned) {
             let fingerprint = fingerprint(key.0, key.2, body);
-            let (invoked, returned) = (time(reply.invoked), time(returned));
-            said.push(Said { reply, fingerprint, submitted, invoked, returned });
+            let (invoked, returned) = (time(call.invoked), time(returned));
+            said.push(Said { call, fingerprint, submitted, invoked, returned });
         }
     }
     closed(evidence, &versions, found);
@@ -97,19 +97,19 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     }
 }
 
-/// A charge or a payout that was refused because the store was away was not claimed, so the provider was never called for it.
+/// A request that was refused because the store was away has executed nothing.
 fn closed(evidence: &Evidence, versions: &BTreeMap<ClaimId, Vec<Version<'_>>>, found: &mut Vec<Violation>) {
     let mut by_request: BTreeMap<Ulid, Vec<&Claim>> = BTreeMap::new();
     for version in versions.values().flatten() {
         by_request.entry(version.claim.request).or_default().push(version.claim);
     }
-    for (place, reply) in evidence.reply.iter().enumerate() {
-        let away = matches!(reply.response, Some(Response::Submitted(Submitted::StoreUnavailable)));
-        if !away || !matches!(reply.ask, Ask::Charge { .. } | Ask::Operate { .. } | Ask::Payout { .. }) {
+    for (place, call) in evidence.calls.iter().enumerate() {
+        let away = matches!(call.response, Some(Response::Submitted(Submitted::StoreUnavailable)));
+        if !away || !matches!(call.ask, Ask::Charge { .. } | Ask::Operate { .. } | Ask::Payout { .. }) {
             continue;
         }
         let id = request_id(place);
-        // A refusal may have been stored all the same: nothing was executed for it.
+        // A stored refusal is allowed, because it executes nothing.
         let executed = |claim: &&Claim| {
             let made = [
                 RowKey::Charge(claim.tenant, claim.subject.into()),
@@ -119,7 +119,7 @@ fn closed(evidence: &Evidence, versions: &BTreeMap<ClaimId, Vec<Version<'_>>>, f
             made.iter().any(|key| evidence.rows.contains_key(key))
         };
         if by_request.get(&id).is_some_and(|claims| claims.iter().any(executed)) {
-            let what = format!("{:?} was told that the store is away, and was executed", reply.ask);
+            let what = format!("{:?} got `store unavailable` and was executed", call.ask);
             found.push(Violation::new("fail-closed", "I5", what));
         }
     }
@@ -129,8 +129,8 @@ fn time(ms: u64) -> Time {
     START.plus(Span::from_ms(ms))
 }
 
-fn look(reply: &ProviderReply, found: &mut Vec<Violation>) {
-    if let Some(Response::Payment { own, shown }) = reply.response
+fn look(call: &ClientCall, found: &mut Vec<Violation>) {
+    if let Some(Response::Payment { own, shown }) = call.response
         && own != shown
     {
         let what =
@@ -139,7 +139,7 @@ fn look(reply: &ProviderReply, found: &mut Vec<Violation>) {
     }
 }
 
-/// An answer must be the stored one, of this very request.
+/// An answer must be the stored one of the same request.
 fn against_store(one: &Said<'_>, versions: &[Version<'_>], say: &mut impl FnMut(&'static str, String)) {
     let stored = |settled: &Settled| {
         versions.iter().any(|version| {
@@ -156,29 +156,30 @@ fn against_store(one: &Said<'_>, versions: &[Version<'_>], say: &mut impl FnMut(
         Submitted::Mismatch
             if versions.iter().all(|version| version.claim.fingerprint == one.fingerprint) =>
         {
-            say("I13", "is told to be another request, and there is no other".to_owned());
+            say("I13", "got `mismatch`, and there is no other request".to_owned());
         }
         Submitted::Expired { .. } => {
             let over = versions.iter().any(|version| {
                 version.claim.state.settled().is_some_and(|it| it.windows.replay_until <= one.returned)
             });
             if !over {
-                say("I13", "is told to have expired before its window was over".to_owned());
+                say("I13", "got `expired` before its window ended".to_owned());
             }
         }
         _ => {}
     }
 }
 
-/// A claim whose commit is in doubt is told as pending, under the id its payment would have had. If it was not stored by
-/// then there is no such payment yet: the store could not be asked, which may happen at any time. Operations have
-/// no such excuse: the payment they are about is there, and their key is read before they are opened.
+/// Whether the answer is `pending` because of a commit in doubt. Such an answer names a payment
+/// that was not stored by then. Operations never get such an answer: the payment exists, and the
+/// key is read first.
 fn is_doubtful(made: &BTreeMap<Payment, Time>, said: &Said<'_>) -> bool {
     let Submitted::Pending { payment, .. } = said.submitted else { return false };
     made.get(payment).is_none_or(|at| *at > said.returned)
 }
 
-/// Once there is an answer, every retry gets it until its window is over; another request never does.
+/// After the first answer, every retry gets the same one until its window ends. Another request
+/// under the key never gets it.
 fn against_other(first: &Said<'_>, later: &Said<'_>, say: &mut impl FnMut(&'static str, String)) {
     let Submitted::Answer { settled, .. } = first.submitted else { return };
     if later.invoked < first.returned || later.returned >= settled.windows.replay_until {
@@ -188,15 +189,15 @@ fn against_other(first: &Said<'_>, later: &Said<'_>, say: &mut impl FnMut(&'stat
     match later.submitted {
         Submitted::StoreUnavailable | Submitted::Draining => {}
         Submitted::Answer { settled: again, .. } if same && again == settled => {}
-        // A body that is wrong in itself is told so before its key is looked at.
+        // An invalid body is refused before the key is read.
         Submitted::Mismatch | Submitted::Invalid(_) if !same => {}
         other => {
             let which = if same { "the same request" } else { "another request" };
             let what = format!(
                 "after the answer {} at {}, {which} at {} got {}",
                 settled.reply.status,
-                first.reply.returned.unwrap_or(0),
-                later.reply.invoked,
+                first.call.returned.unwrap_or(0),
+                later.call.invoked,
                 word(other)
             );
             say(if same { "I2" } else { "I13" }, what);
@@ -213,10 +214,10 @@ fn word(submitted: &Submitted) -> String {
     }
 }
 
-/// A key is claimed anew only when its tombstone is over.
+/// A key may be claimed again only after its tombstone has ended.
 fn reuse(versions: &[Version<'_>], say: &mut impl FnMut(&'static str, String)) {
     for (old, new) in versions.iter().zip(versions.iter().skip(1)) {
-        // Where nothing is left of the old one, the key was free whenever the new one was decided.
+        // If the old claim was removed before, the key was free.
         if old.claim.subject == new.claim.subject || !new.replaces {
             continue;
         }
@@ -227,14 +228,14 @@ fn reuse(versions: &[Version<'_>], say: &mut impl FnMut(&'static str, String)) {
             ClaimState::Expired { tombstone_until } => *tombstone_until,
             ClaimState::InFlight(_) | ClaimState::FailedRetry { .. } | ClaimState::Uncertain(_) => Time::MAX,
         };
-        // The decision rests on the store's clock a moment before its commit.
+        // The decision used the store's clock a moment before the commit.
         if new.claim.created_at < free_at {
-            say("I13", "the key was claimed anew before it was free".to_owned());
+            say("I13", "the key was claimed again before it was free".to_owned());
         }
     }
 }
 
-/// Every charge made under a key is the one its claim was made for.
+/// Every charge of a key matches the request of the claim.
 fn executed(
     evidence: &Evidence,
     (tenant, key): (u64, u64),
@@ -244,10 +245,10 @@ fn executed(
     for version in versions.iter().filter(|version| version.claim.makes == Resource::Charge) {
         let Some(body) = (0..2).find(|body| version.claim.fingerprint == fingerprint("charge", key, *body))
         else {
-            say("I13", "the claim is of a request nobody made".to_owned());
+            say("I13", "the claim's request was never sent".to_owned());
             continue;
         };
-        let charge = evidence.whose(&RowKey::Charge(UNTOLD, version.claim.subject.into()));
+        let charge = evidence.find_row(|tenant| RowKey::Charge(tenant, version.claim.subject.into()));
         match charge {
             Some(Row::Charge(charge)) if charge.order.amount.minor() == charge_amount(tenant, key, body) => {}
             Some(Row::Charge(charge)) => {
@@ -258,7 +259,7 @@ fn executed(
     }
 }
 
-/// Every payout made under a key is the one its claim was made for.
+/// Every payout of a key matches the request of the claim.
 fn paid_out(
     evidence: &Evidence,
     (tenant, key): (u64, u64),
@@ -268,13 +269,13 @@ fn paid_out(
     for version in versions {
         let Some(body) = (0..2).find(|body| version.claim.fingerprint == fingerprint("payout", key, *body))
         else {
-            say("I13", "the claim is of a request nobody made".to_owned());
+            say("I13", "the claim's request was never sent".to_owned());
             continue;
         };
-        match evidence.whose(&RowKey::Payout(UNTOLD, version.claim.subject.into())) {
+        match evidence.find_row(|tenant| RowKey::Payout(tenant, version.claim.subject.into())) {
             Some(Row::Payout(made)) if made.order.amount.minor() == payout_amount(tenant, key, body) => {}
             Some(_) => say("I13", "another amount was paid out".to_owned()),
-            // It was refused.
+            // The request was refused.
             None if matches!(
                 version.claim.state,
                 ClaimState::FailedTerminal(_) | ClaimState::Expired { .. }
@@ -284,7 +285,7 @@ fn paid_out(
     }
 }
 
-/// Every operation made under a key is the one its claim was made for.
+/// Every operation of a key matches the request of the claim.
 fn operated(
     evidence: &Evidence,
     key: u64,
@@ -294,15 +295,15 @@ fn operated(
     for version in versions {
         let Some(body) = (0..2).find(|body| version.claim.fingerprint == fingerprint("operate", key, *body))
         else {
-            say("I13", "the claim is of a request nobody made".to_owned());
+            say("I13", "the claim's request was never sent".to_owned());
             continue;
         };
         let (kind, amount) = operation(key, body);
-        match evidence.whose(&RowKey::Operation(UNTOLD, version.claim.subject.into())) {
+        match evidence.find_row(|tenant| RowKey::Operation(tenant, version.claim.subject.into())) {
             Some(Row::Operation(made))
                 if made.kind == kind && amount.is_none_or(|amount| amount == made.amount.minor()) => {}
             Some(_) => say("I13", "another operation was done".to_owned()),
-            // It was refused.
+            // The request was refused.
             None if matches!(
                 version.claim.state,
                 ClaimState::FailedTerminal(_) | ClaimState::Expired { .. }

@@ -1,4 +1,4 @@
-//! What the provider did, held against charges, operations and claims.
+//! The provider's effects, compared with charges, operations and claims.
 
 use super::{Evidence, Violation};
 use crate::provider::Effect;
@@ -13,7 +13,7 @@ use counterfoil_core::payments::provider::ProviderStep;
 use counterfoil_core::types::id::{ChargeId, PayoutId};
 use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_core::types::time::Span;
-use counterfoil_store::{Row, RowKey, UNTOLD};
+use counterfoil_store::{Row, RowKey};
 use std::collections::BTreeMap;
 
 /// Checks effects and calls.
@@ -23,10 +23,14 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     let mut by_payout: BTreeMap<PayoutId, Vec<&Effect>> = BTreeMap::new();
     for effect in &evidence.effects {
         match payment_of(&effect.payment) {
-            Some(Payment::Charge(charge)) if evidence.whose(&RowKey::Charge(UNTOLD, charge)).is_some() => {
+            Some(Payment::Charge(charge))
+                if evidence.find_row(|tenant| RowKey::Charge(tenant, charge)).is_some() =>
+            {
                 by_charge.entry(charge).or_default().push(effect);
             }
-            Some(Payment::Payout(payout)) if evidence.whose(&RowKey::Payout(UNTOLD, payout)).is_some() => {
+            Some(Payment::Payout(payout))
+                if evidence.find_row(|tenant| RowKey::Payout(tenant, payout)).is_some() =>
+            {
                 by_payout.entry(payout).or_default().push(effect);
             }
             Some(_) | None => {
@@ -69,7 +73,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     found.extend(evidence.misuses.iter().map(|what| Violation::new("effects", "I1", what.clone())));
 }
 
-/// The payment a reference stands for.
+/// The payment of a reference.
 fn payment_of(payment: &str) -> Option<Payment> {
     let references = references();
     let charge =
@@ -79,22 +83,22 @@ fn payment_of(payment: &str) -> Option<Payment> {
     })
 }
 
-/// A charge, what the provider did for it, and what was asked of it.
+/// A charge with the effects at the provider and its operations.
 struct Life<'a> {
     charge: &'a Charge,
     effects: &'a [&'a Effect],
     operations: &'a [&'a Operation],
-    /// What operators decided of it.
+    /// Audit details of operators' resolutions.
     resolved: &'a [&'a str],
 }
 
 impl<'a> Life<'a> {
-    /// What it did of its own will.
+    /// Effects of these steps, without the provider's own duplicates.
     fn own(&self, steps: &'static [ProviderStep]) -> impl Iterator<Item = &'a Effect> {
         self.effects.iter().copied().filter(|it| !it.own_duplicate && steps.contains(&it.step))
     }
 
-    /// Whether an operator decided so of anything about it.
+    /// Whether an operator used this resolution on the charge.
     fn was(&self, resolution: &str) -> bool {
         self.resolved.iter().any(|detail| detail.contains(resolution))
     }
@@ -123,7 +127,7 @@ impl<'a> Life<'a> {
         let named = self.effects.iter().copied().find(|effect| {
             MAKING.contains(&effect.step)
                 && charge.provider_reference.as_deref() == Some(effect.reference.as_str())
-                // An operator takes the provider's word for how much it was.
+                // `adopt` accepts the provider's amount.
                 && (effect.amount == order.card() || self.was("resolution=adopt"))
                 && effect.asset == order.amount.asset()
                 && effect.captured == at_once
@@ -136,24 +140,24 @@ impl<'a> Life<'a> {
         };
         match charge.status {
             ChargeStatus::Succeeded | ChargeStatus::RequiresCapture | ChargeStatus::Voided => {
-                self.told_as_done(named, &mut say);
+                self.check_completed(named, &mut say);
             }
-            ChargeStatus::Refunded | ChargeStatus::PartiallyRefunded => self.told_as_done(named, &mut say),
+            ChargeStatus::Refunded | ChargeStatus::PartiallyRefunded => self.check_completed(named, &mut say),
             ChargeStatus::Failed => {
-                // What a split has held is given up before it is told.
+                // A failed split has voided its hold.
                 let left = self.own(MAKING).find(|made| {
                     let given_up = |it: &&Effect| it.step == ProviderStep::Void && it.on == made.reference;
                     !self.effects.iter().copied().any(|it| given_up(&it))
                 });
                 if left.is_some() || self.own(CAPTURE).next().is_some() {
-                    say("I7", "was charged and is told as failed".to_owned());
+                    say("I7", "was charged and is reported as failed".to_owned());
                 }
                 if self.own(REFUND).next().is_some()
                     || (order.wallet.is_none()
                         && on_it(ProviderStep::Void).is_some()
                         && !self.was("resolution=void"))
                 {
-                    say("I7", "has effects that nobody asked for".to_owned());
+                    say("I7", "has effects without a request".to_owned());
                 }
             }
             ChargeStatus::Processing if !self.effects.is_empty() => {
@@ -164,13 +168,14 @@ impl<'a> Life<'a> {
         self.check_operations(&mut say);
     }
 
-    /// What is told as declined was declined.
+    /// Every reported decline was a decline of the provider.
     fn check_declines(&self, declined: impl Fn(ProviderStep) -> bool, found: &mut Vec<Violation>) {
         let is_decline = |failure: &Option<PaymentFailure>| {
             failure.as_ref().is_some_and(|it| it.code == FailureCode::CardDeclined)
         };
         let mut say = |what: &str| {
-            let what = format!("charge {}: {what} is told as declined and was not", self.charge.id.to_i64());
+            let what =
+                format!("charge {}: {what} is reported as declined and was not", self.charge.id.to_i64());
             found.push(Violation::new("effects", "I7", what));
         };
         let steps = [ProviderStep::Charge, ProviderStep::Authorize, ProviderStep::Capture];
@@ -192,11 +197,11 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// A charge that is told as done: the provider did it, and everything since, and no more.
-    fn told_as_done(&self, made: Option<&Effect>, say: &mut impl FnMut(&'static str, String)) {
+    /// A completed charge has exactly the effects that its status and sums state.
+    fn check_completed(&self, made: Option<&Effect>, say: &mut impl FnMut(&'static str, String)) {
         let charge = self.charge;
         if made.is_none() {
-            say("I7", "is told as done and the provider did no such thing".to_owned());
+            say("I7", "is reported as done and the provider has no such effect".to_owned());
         }
         let at_once = made.filter(|made| made.captured);
         let captured = at_once.or_else(|| self.own(CAPTURE).next()).map_or(0, |effect| effect.amount);
@@ -221,7 +226,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// Every operation that is told as done has its effect, and no effect is left over but of those with a human.
+    /// Every completed operation has the effect. Effects without one belong to parked operations.
     fn check_operations(&self, say: &mut impl FnMut(&'static str, String)) {
         let mut refunds: Vec<&Effect> = self.own(REFUND).collect();
         for one in self.operations {
@@ -249,7 +254,7 @@ impl<'a> Life<'a> {
                         self.own(steps).any(its)
                     };
                     if !there {
-                        say("I7", format!("has a {name} that is told as done and was not"));
+                        say("I7", format!("has a {name} that is reported as done and was not"));
                     }
                 }
             }
@@ -259,7 +264,7 @@ impl<'a> Life<'a> {
         for effect in refunds {
             match parked.iter().position(|amount| *amount == effect.asked) {
                 Some(place) => drop(parked.remove(place)),
-                None => say("I7", format!("has {} given back and told as not", effect.amount)),
+                None => say("I7", format!("has {} given back and not reported", effect.amount)),
             }
         }
         let split = self.charge.order.wallet.is_some();
@@ -271,7 +276,7 @@ impl<'a> Life<'a> {
             let done = self.own(steps).next().is_some();
             let by_hand = kind == OperationKind::Void && self.was("resolution=void");
             if done && !split && !asked && !by_hand && self.with_a_human(kind).next().is_none() {
-                say("I7", format!("had a {} that is told as not done", kind.name()));
+                say("I7", format!("had a {} that is reported as not done", kind.name()));
             }
         }
         let given: i64 = self.own(REFUND).map(|effect| effect.amount).sum();
@@ -292,10 +297,10 @@ const CAPTURE: &[ProviderStep] = &[ProviderStep::Capture];
 const VOID: &[ProviderStep] = &[ProviderStep::Void];
 const REFUND: &[ProviderStep] = &[ProviderStep::Refund];
 
-/// Claims by the payment they make or move, each with the place of its commit.
+/// Claims by payment and subject, with the index of the commit.
 type Versions<'a> = BTreeMap<Payment, BTreeMap<i64, Vec<(usize, &'a Claim)>>>;
 
-/// No call without a committed claim that somebody holds at that moment.
+/// Every call needs a committed claim with a valid lease at that moment.
 fn check_calls(evidence: &Evidence, found: &mut Vec<Violation>) {
     let mut versions: Versions<'_> = BTreeMap::new();
     for (place, applied) in evidence.history.iter().enumerate() {
@@ -305,7 +310,7 @@ fn check_calls(evidence: &Evidence, found: &mut Vec<Violation>) {
                 Resource::Charge => Some(Payment::Charge(claim.subject.into())),
                 Resource::Payout => Some(Payment::Payout(claim.subject.into())),
                 Resource::Capture | Resource::Void | Resource::Refund => {
-                    match evidence.whose(&RowKey::Operation(UNTOLD, claim.subject.into())) {
+                    match evidence.find_row(|tenant| RowKey::Operation(tenant, claim.subject.into())) {
                         Some(Row::Operation(operation)) => Some(Payment::Charge(operation.charge)),
                         _ => None,
                     }
@@ -320,7 +325,7 @@ fn check_calls(evidence: &Evidence, found: &mut Vec<Violation>) {
     }
     for sent in &evidence.sent {
         let own = payment_of(&sent.payment).and_then(|payment| versions.get(&payment));
-        // The claim of the payment itself, or of an operation that takes this step.
+        // The claim of the payment itself, or of an operation with this step.
         let fits = |claim: &Claim| match claim.makes {
             Resource::Charge => true,
             Resource::Capture => sent.step == ProviderStep::Capture,
@@ -341,7 +346,7 @@ fn check_calls(evidence: &Evidence, found: &mut Vec<Violation>) {
         let in_time = then.iter().any(|claim| claim.state.lease().is_some_and(|lease| !lease.is_over(now)));
         let problem = match (then.is_empty(), held, in_time) {
             (true, _, _) => "before its claim was committed",
-            (false, false, _) => "while nobody held its claim",
+            (false, false, _) => "without a lease on its claim",
             (false, true, false) => "after its lease was over",
             (false, true, true) => continue,
         };

@@ -1,4 +1,4 @@
-//! The ledger, folded anew from the commits, at every prefix.
+//! The ledger, folded again from the commits, at every prefix.
 
 use super::{Evidence, Violation};
 use crate::client::Response;
@@ -14,10 +14,10 @@ use counterfoil_core::payments::provider::ProviderStep;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::{AccountId, ChargeId, TenantId, TransactionId};
 use counterfoil_engine::service::BalanceView;
-use counterfoil_store::{Row, RowKey, UNTOLD};
+use counterfoil_store::{Row, RowKey};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What an account's entries add up to, seen from its normal side.
+/// Sums of an account's entries, from its normal side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sums {
     posted: i128,
@@ -89,11 +89,11 @@ fn snapshots(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
         let Row::Snapshot(snapshot) = row else { continue };
         let Some(account) = fold.accounts.get(&snapshot.account) else { continue };
         let view = snapshot.totals.seen_from(account.normal);
-        let told = Sums { posted: view.posted, outgoing: view.outgoing, incoming: view.incoming };
+        let shown = Sums { posted: view.posted, outgoing: view.outgoing, incoming: view.incoming };
         let then = fold.at(snapshot.account, snapshot.position.0);
-        if told != then {
+        if shown != then {
             let what =
-                format!("the snapshot of {} says {told:?} and the fold {then:?}", account.code.as_str());
+                format!("the snapshot of {} says {shown:?} and the fold {then:?}", account.code.as_str());
             found.push(Violation::new("ledger", "I8", what));
         }
     }
@@ -119,7 +119,7 @@ impl Fold {
             *zero.entry((leg.asset, leg.layer)).or_default() += signed;
             *self.totals.entry((leg.asset, leg.layer)).or_default() += signed;
             let Some(account) = self.accounts.get(&leg.account) else {
-                say("I3", format!("transaction {name} names an account that is not there"));
+                say("I3", format!("transaction {name} names a missing account"));
                 continue;
             };
             if account.asset != leg.asset || account.tenant != transaction.tenant || leg.amount <= 0 {
@@ -144,7 +144,7 @@ impl Fold {
         }
     }
 
-    /// Floors, caps and the stored balance of one account after a commit.
+    /// Floors, caps and the stored balance of an account after a commit.
     fn judge(&self, id: AccountId, before: Sums, say: &mut impl FnMut(&'static str, String)) {
         let Some(account) = self.accounts.get(&id) else { return };
         let (code, guard, now) = (account.code.as_str(), account.guard, self.sums_of(id));
@@ -185,7 +185,7 @@ impl Fold {
     }
 }
 
-/// The parts of a bound add up to the bound.
+/// Floors and caps of the shards add up to the account's guard.
 fn bounds_of_shards(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
     for account in fold.accounts.values().filter(|account| account.guard.is_set()) {
         let shard = |number| RowKey::Balance(account.tenant, account.id, number);
@@ -209,7 +209,7 @@ fn bounds_of_shards(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>
     }
 }
 
-/// What is held is held by holds that are open.
+/// Reserved sums equal the open holds.
 fn held(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
     let mut open: BTreeMap<AccountId, Sums> = BTreeMap::new();
     let now = crate::store::START.ms().saturating_add_unsigned(evidence.now);
@@ -238,12 +238,12 @@ fn held(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
     }
 }
 
-/// Posted charges are the captured effects of succeeded charges, to the last minor unit.
+/// Postings equal the captured effects of succeeded charges, to the last minor unit.
 fn captured(evidence: &Evidence, payments: &Payments<'_>, found: &mut Vec<Violation>) {
     for row in evidence.each() {
         let Row::Charge(charge) = row else { continue };
-        let posting =
-            evidence.whose(&RowKey::Transaction(UNTOLD, TransactionId::from_i64(charge.id.to_i64())));
+        let posting = evidence
+            .find_row(|tenant| RowKey::Transaction(tenant, TransactionId::from_i64(charge.id.to_i64())));
         let name = format!("charge {} ({})", charge.id.to_i64(), charge.status.name());
         match (charge.status.is_captured(), posting) {
             (true, Some(Row::Transaction(posting))) => {
@@ -251,11 +251,11 @@ fn captured(evidence: &Evidence, payments: &Payments<'_>, found: &mut Vec<Violat
                     found.push(Violation::new(
                         "ledger",
                         "I7",
-                        format!("{name}: its posting has not two legs"),
+                        format!("{name}: its posting does not have two legs"),
                     ));
                     continue;
                 };
-                let code = |id| match evidence.whose(&RowKey::Account(UNTOLD, id)) {
+                let code = |id| match evidence.find_row(|tenant| RowKey::Account(tenant, id)) {
                     Some(Row::Account(account)) => account.code.as_str().to_owned(),
                     _ => String::new(),
                 };
@@ -268,7 +268,7 @@ fn captured(evidence: &Evidence, payments: &Payments<'_>, found: &mut Vec<Violat
                     && (credit.account == charge.order.destination
                         || code(credit.account) == format!("chart:suspense:{asset}"));
                 if !right {
-                    found.push(Violation::new("ledger", "I7", format!("{name}: its posting is another")));
+                    found.push(Violation::new("ledger", "I7", format!("{name}: its posting is wrong")));
                 }
             }
             (true, _) => {
@@ -280,8 +280,8 @@ fn captured(evidence: &Evidence, payments: &Payments<'_>, found: &mut Vec<Violat
     }
 }
 
-/// A payout takes no more than was available at some moment since it was asked for, less what other payouts took from the
-/// same account since then. An account's floor does not lend to it.
+/// A payout takes at most the amount available at some moment since its request, less the other
+/// payouts from the same account since then. A negative floor does not add to it.
 fn available(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
     let begun = super::payouts::begun(evidence);
     for (since, place, payout) in &begun {
@@ -296,14 +296,14 @@ fn available(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
         };
         let most = (*since..=*place).map(free).max().unwrap_or(0);
         if most < i128::from(payout.order.amount.minor()) {
-            let what = format!("payout {} took more than {most}, which was there", payout.id.to_i64());
+            let what = format!("payout {} took more than the available {most}", payout.id.to_i64());
             found.push(Violation::new("ledger", "I6", what));
         }
     }
 }
 
-/// What the provider owes is what it took less what it gave back and paid out, for all that is settled. Of what is parked,
-/// the ledger have what they say.
+/// The receivable equals the provider's captures less its refunds and payouts, for settled
+/// payments. Parked payments count with the sums in their rows.
 fn receivable(evidence: &Evidence, payments: &Payments<'_>, fold: &Fold, found: &mut Vec<Violation>) {
     let mut owed: BTreeMap<(TenantId, Asset), i128> = BTreeMap::new();
     for row in evidence.each() {
@@ -339,7 +339,7 @@ fn receivable(evidence: &Evidence, payments: &Payments<'_>, fold: &Fold, found: 
     }
 }
 
-/// What the provider did, by the payment it did it to, and which charges are with a human.
+/// Effects by payment, and the charges with parked work.
 struct Payments<'a> {
     effects: BTreeMap<&'a str, Vec<&'a Effect>>,
     parked: BTreeSet<ChargeId>,
@@ -363,20 +363,21 @@ impl<'a> Payments<'a> {
         own.into_iter().flatten().copied()
     }
 
-    /// What the provider paid for a payout.
+    /// The provider's payments for a payout.
     fn paid(&self, payout: &Payout) -> i128 {
         let own = payout.provider_reference.as_ref().and_then(|on| self.effects.get(on.as_str()));
         let own = own.into_iter().flatten().filter(|effect| !effect.own_duplicate);
         own.map(|effect| i128::from(effect.amount)).sum()
     }
 
-    /// What the provider took for a charge.
+    /// The amount the provider took for a charge.
     fn taken(&self, charge: &Charge) -> i64 {
         self.on(charge).filter(|effect| effect.captured).map(|effect| effect.amount).sum()
     }
 }
 
-/// Every transaction was asked for under a key that says it was done, and the other way round.
+/// Every transaction belongs to an answered request, and every answered request has the
+/// transactions.
 fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
     let mut asked: BTreeSet<TransactionId> = BTreeSet::new();
     let mut claims: BTreeMap<i64, &Claim> = BTreeMap::new();
@@ -392,13 +393,13 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
     for (subject, claim) in claims {
         let done = matches!(claim.state, ClaimState::Completed(_));
         let id = TransactionId::from_i64(subject);
-        let there = evidence.whose(&RowKey::Transaction(UNTOLD, id)).is_some();
+        let there = evidence.find_row(|tenant| RowKey::Transaction(tenant, id)).is_some();
         match claim.makes {
             Resource::Transfer | Resource::Transaction => {
                 asked.insert(id);
                 if done != there {
                     let what = format!(
-                        "the request {subject} is told as {} and its transaction is there: {there}",
+                        "the request {subject} is reported as {} and its transaction is there: {there}",
                         claim.state.name()
                     );
                     found.push(Violation::new("ledger", "I21", what));
@@ -407,9 +408,9 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
             Resource::Bulk => {
                 for id in bulk(claim) {
                     asked.insert(id);
-                    if evidence.whose(&RowKey::Transaction(UNTOLD, id)).is_none() {
+                    if evidence.find_row(|tenant| RowKey::Transaction(tenant, id)).is_none() {
                         let what = format!(
-                            "the item {} of a bulk request is told as posted and is not there",
+                            "the item {} of a bulk request is reported as posted and is not there",
                             id.to_i64()
                         );
                         found.push(Violation::new("ledger", "I21", what));
@@ -431,17 +432,17 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
         let Row::Transaction(transaction) = row else { continue };
         let own = match transaction.kind {
             TransactionKind::Charge(_) | TransactionKind::HoldLapsed(_) => true,
-            // What a payment reserves is checked with the payment.
+            // Reservations of payments are checked with the payment.
             TransactionKind::Held(hold)
             | TransactionKind::HoldPosted(hold)
             | TransactionKind::HoldVoided(hold) => {
-                matches!(evidence.whose(&RowKey::Hold(UNTOLD, hold)), Some(Row::Hold(hold)) if hold.is_a_payments())
+                matches!(evidence.find_row(|tenant| RowKey::Hold(tenant, hold)), Some(Row::Hold(hold)) if hold.is_a_payments())
             }
             _ => false,
         };
         if !own && !asked.contains(&transaction.id) {
             let what = format!(
-                "the transaction {} ({}) was asked for by nobody",
+                "the transaction {} ({}) belongs to no request",
                 transaction.id.to_i64(),
                 transaction.kind.name()
             );
@@ -450,7 +451,7 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
     }
 }
 
-/// The transactions a bulk answer says were posted.
+/// The posted transactions in a bulk answer.
 fn bulk(claim: &Claim) -> Vec<TransactionId> {
     let Some(settled) = claim.state.settled() else { return Vec::new() };
     let body = String::from_utf8_lossy(&settled.reply.body).into_owned();
@@ -459,21 +460,21 @@ fn bulk(claim: &Claim) -> Vec<TransactionId> {
     numbers.map(TransactionId::from_i64).collect()
 }
 
-/// Balances as clients saw them: the fold at the position they name, and nothing older than what was committed.
+/// A balance read by a client equals the fold at its position, and includes all earlier commits.
 fn seen(evidence: &Evidence, fold: &Fold, found: &mut Vec<Violation>) {
-    for reply in &evidence.reply {
-        let Some(Response::Balance(account, BalanceView { view, position })) = &reply.response else {
+    for call in &evidence.calls {
+        let Some(Response::Balance(account, BalanceView { view, position })) = &call.response else {
             continue;
         };
-        let told = Sums { posted: view.posted, outgoing: view.outgoing, incoming: view.incoming };
+        let shown = Sums { posted: view.posted, outgoing: view.outgoing, incoming: view.incoming };
         let then = fold.at(*account, position.0);
-        if told != then {
-            let what = format!("a balance at {} was told as {told:?} and is {then:?}", position.0);
+        if shown != then {
+            let what = format!("a balance at {} was read as {shown:?} and is {then:?}", position.0);
             found.push(Violation::new("ledger", "I8", what));
         }
-        let known = u64::try_from(reply.commits).unwrap_or(0);
+        let known = u64::try_from(call.commits).unwrap_or(0);
         if fold.at(*account, known.max(position.0)) != then && position.0 < known {
-            let what = format!("a balance at {} was told when {known} was committed", position.0);
+            let what = format!("a balance at {} was read after commit {known}", position.0);
             found.push(Violation::new("ledger", "I20", what));
         }
     }

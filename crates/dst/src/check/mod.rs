@@ -1,18 +1,19 @@
-//! The checks: what clients heard, what the provider did and what the store keeps, held against each other. They share
-//! no code with the engine; its own verification is run too, as one more witness.
+//! The checks compare the clients' answers, the provider's effects and the store's rows. They share
+//! no code with the engine. The engine's own verification runs as well, as one more witness.
 //!
 //! | check | invariants |
 //! |---|---|
-//! | [`effects`] | I1 one effect per payment and step; I5 no call without a claim in the caller's hands; I7 every success has its effect, every failure none, every decline was one, nothing is both captured and voided, no more is given back than taken |
-//! | [`answers`] | I2 byte-identical replays; I13 another request under a key is never executed; I17 tenants apart; I19 what was acknowledged is there |
+//! | [`effects`] | I1 one effect per payment and step; I5 no call without a leased claim; I7 successes have effects, failures have none, reported declines happened, no charge is both captured and voided, refunds never exceed captures |
+//! | [`answers`] | I2 byte-identical replays; I13 a different request under a key is never executed; I17 tenants are separate; I19 acknowledged writes are stored |
 //! | [`ledger`] | I3, I4 sums are zero at every prefix; I6 floors and caps at every prefix; I7, I21 postings equal captures; I8, I20 balances equal the fold |
-//! | `payouts` | I1 one effect per payout; I7 paid is paid, failed is not; with [`ledger`], I6 never more than was available |
-//! | [`reserved`] | I7 what a wallet, a refund or a payout reserves ends as its payment does; I9 what is parked is a dead letter |
-//! | [`waits`] | R26 waits are spread by chance |
-//! | [`order`] | I10 lawful transitions, growing fences and revisions; I11 audit with its effect; I14 unique ids; dense positions; no work lost at any prefix |
-//! | the run itself | I9 everything ends or is parked in sight; I22 same seed, same trace |
+//! | `payouts` | I1 one effect per payout; I7 status equals effects; with [`ledger`], I6 never above the available balance |
+//! | [`reserved`] | I7 reservations of wallets, refunds and payouts end as the payment does; I9 parked work is a dead letter |
+//! | [`waits`] | R26 waits are random |
+//! | [`order`] | I10 legal transitions, growing fencing tokens and revisions; I11 audit records with the effects; I14 unique ids; dense positions; no work lost at any prefix |
+//! | the run itself | I9 all work ends or is a dead letter; I22 same seed, same trace |
 //!
-//! I12 (proofs), I15 (regions), I16 (webhooks) and I18 (secrets in outputs) have nothing to look at here yet.
+//! I12 (proofs), I15 (regions), I16 (webhooks) and I18 (secrets in outputs) have no evidence here
+//! yet.
 
 pub mod answers;
 pub mod effects;
@@ -22,11 +23,12 @@ mod payouts;
 pub mod reserved;
 pub mod waits;
 
-use crate::client::ProviderReply;
+use crate::client::ClientCall;
 use crate::executor::lock;
 use crate::provider::{Effect, Sent};
 use crate::run::Cluster;
-use crate::store::{Applied, Still, TENANTS};
+use crate::store::{Applied, DirectStore, TENANTS};
+use counterfoil_core::types::id::TenantId;
 use counterfoil_store::{Row, RowKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -35,19 +37,15 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-/// Something that must not be.
+/// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which check found it.
     pub check: &'static str,
-    /// Which invariant it breaks.
     pub invariant: &'static str,
-    /// What was found.
     pub what: String,
 }
 
 impl Violation {
-    /// A violation.
     pub fn new(check: &'static str, invariant: &'static str, what: String) -> Violation {
         Violation { check, invariant, what }
     }
@@ -59,41 +57,40 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Checks that find a defect which is reported and not repaired yet. The list should be empty.
+/// Checks with a known defect that is not fixed yet. The list should be empty.
 pub const OPEN: &[&str] = &[];
 
-/// What the checks look at.
+/// The evidence for the checks.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    /// What clients asked and heard.
-    pub reply: Vec<ProviderReply>,
-    /// What the provider did.
+    /// Requests of clients with the answers.
+    pub calls: Vec<ClientCall>,
+    /// Steps executed by the provider.
     pub effects: Vec<Effect>,
-    /// What the provider refused: the payment and the step.
+    /// Steps declined by the provider, by payment and step name.
     pub declines: BTreeSet<(String, &'static str)>,
-    /// Calls that were begun.
+    /// Started calls.
     pub sent: Vec<Sent>,
-    /// Keys that were used for two things, and things that were done under two keys.
+    /// Keys used for two requests, and steps repeated under another key.
     pub misuses: Vec<String>,
     /// Every commit.
     pub history: Vec<Applied>,
     /// Every row at the end.
     pub rows: BTreeMap<RowKey, Arc<Row>>,
-    /// Virtual milliseconds at the end.
+    /// Time at the end, in virtual milliseconds.
     pub now: u64,
-    /// What the engine's own verification finds.
+    /// Findings of the engine's own verification.
     pub verified: Vec<String>,
 }
 
 impl Evidence {
-    /// A row at the end.
     pub fn row(&self, key: &RowKey) -> Option<&Row> {
         self.rows.get(key).map(Arc::as_ref)
     }
 
-    /// A row at the end by its number, whosever it is: the key's tenant does not count.
-    pub fn whose(&self, key: &RowKey) -> Option<&Row> {
-        TENANTS.iter().find_map(|tenant| self.row(&key.clone().of(*tenant)))
+    /// Finds a row by id. `key` builds the key for each tenant; ids are unique over all tenants.
+    pub fn find_row(&self, key: impl Fn(TenantId) -> RowKey) -> Option<&Row> {
+        TENANTS.iter().find_map(|tenant| self.row(&key(*tenant)))
     }
 
     /// Every row at the end.
@@ -101,10 +98,10 @@ impl Evidence {
         self.rows.values().map(Arc::as_ref)
     }
 
-    /// The evidence of a run that has ended. It is taken out of the run: nothing is left there.
+    /// Takes the evidence out of a finished run.
     pub fn of(cluster: &Cluster) -> Evidence {
-        let still = Still::new(Arc::clone(&cluster.machine));
-        let verified = match at_once(counterfoil_engine::verify::verify(&still, |_| {})) {
+        let still = DirectStore::new(Arc::clone(&cluster.machine));
+        let verified = match poll_once(counterfoil_engine::verify::verify(&still, |_| {})) {
             Some(Ok(report)) => {
                 let findings = report.findings().into_iter().filter(|finding| finding.violations > 0);
                 findings.map(|finding| format!("{}: {:?}", finding.invariant, finding.examples)).collect()
@@ -112,10 +109,10 @@ impl Evidence {
             Some(Err(error)) => vec![error.to_string()],
             None => vec!["verification waits for something".to_owned()],
         };
-        let (rows, history) = lock(&cluster.machine).shelf.take();
+        let (rows, history) = lock(&cluster.machine).store.take();
         let mut provider = lock(&cluster.provider);
         Evidence {
-            reply: std::mem::take(&mut lock(&cluster.reply)),
+            calls: std::mem::take(&mut lock(&cluster.calls)),
             effects: std::mem::take(&mut provider.effects),
             declines: std::mem::take(&mut provider.declines),
             sent: std::mem::take(&mut provider.sent),
@@ -128,15 +125,15 @@ impl Evidence {
     }
 }
 
-/// The answer of a future that never waits.
-fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
+/// Polls a future once; `None` if it waits.
+fn poll_once<T>(future: impl Future<Output = T>) -> Option<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => Some(answer),
         Poll::Pending => None,
     }
 }
 
-/// Everything that must not be.
+/// Runs all checks.
 pub fn check(evidence: &Evidence) -> Vec<Violation> {
     let mut found = Vec::new();
     effects::check(evidence, &mut found);

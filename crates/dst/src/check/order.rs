@@ -1,4 +1,4 @@
-//! The history of commits: dense, and every row only moves forward.
+//! The history of commits: dense positions, and rows that only move forward.
 
 use super::{Evidence, Violation};
 use crate::store::Applied;
@@ -78,15 +78,12 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
         found.push(Violation::new("order", "I19", "the rows are not what the commits made".to_owned()));
     }
     for (id, times) in minted.into_iter().filter(|(_, times)| *times > 1) {
-        found.push(Violation::new(
-            "order",
-            "I14",
-            format!("the id {id} was given to {times} things of one kind"),
-        ));
+        found.push(Violation::new("order", "I14", format!("the id {id} was used {times} times")));
     }
 }
 
-/// Ids of one kind are made once; a hold and its transaction, a charge and its posting share theirs on purpose.
+/// Ids are unique within a kind. A hold shares its id with the transaction, a charge with the
+/// posting.
 fn count(minted: &mut BTreeMap<i64, u64>, key: &RowKey) {
     let kind_and_id = match key {
         RowKey::Charge(_, id) => (1, id.to_i64()),
@@ -102,7 +99,7 @@ fn count(minted: &mut BTreeMap<i64, u64>, key: &RowKey) {
     *times = times.saturating_add(1);
 }
 
-/// Why a row did not move forward, if it did not.
+/// The reason why a change does not move a row forward, or `None`.
 fn forward(before: Option<&Row>, after: Option<&Row>) -> Option<String> {
     let (before, after) = (before?, after?);
     if after.revision() <= before.revision() && !matches!(after, Row::Slot(_)) {
@@ -170,8 +167,8 @@ fn charge_moved(old: &Charge, new: &Charge) -> Option<String> {
         .then(|| format!("went from {} to {}", old.status.name(), new.status.name()))
 }
 
-/// What a charge says of its operations, after every commit that touches one of them: what is being given back is
-/// reserved, what was given back was asked for, and a capture or void has the charge to itself.
+/// A charge agrees with the operations after every commit. Running refunds are reserved, refunded
+/// sums were requested, and a capture or void locks the charge.
 fn sums(applied: &Applied, rows: &Rows<'_>) -> Vec<String> {
     let touched: BTreeSet<(TenantId, ChargeId)> = applied
         .rows()
@@ -200,13 +197,13 @@ fn sums(applied: &Applied, rows: &Rows<'_>) -> Vec<String> {
             .filter(|one| one.kind != OperationKind::Refund && !one.status.is_final())
             .map(|one| one.id)
             .collect();
-        let told = charge.sums;
-        let right = (told.refunding, told.refunded) == (refunds(false), refunds(true))
-            && told.refunding.saturating_add(told.refunded) <= told.captured
+        let sums = charge.sums;
+        let right = (sums.refunding, sums.refunded) == (refunds(false), refunds(true))
+            && sums.refunding.saturating_add(sums.refunded) <= sums.captured
             && open == charge.working.into_iter().collect::<Vec<_>>();
         if !right {
             broken.push(format!(
-                "charge {} says {told:?} and {:?}, its operations {} and {}, open {open:?}",
+                "charge {} says {sums:?} and {:?}, its operations {} and {}, open {open:?}",
                 id.to_i64(),
                 charge.working,
                 refunds(false),
@@ -220,19 +217,19 @@ fn sums(applied: &Applied, rows: &Rows<'_>) -> Vec<String> {
 fn claim_moved(old: &Claim, new: &Claim) -> Option<String> {
     let settled =
         |claim: &Claim| matches!(claim.state, ClaimState::Completed(_) | ClaimState::FailedTerminal(_));
-    let anew = old.subject != new.subject;
+    let restarted = old.subject != new.subject;
     let lawful = match (&old.state, &new.state) {
         (ClaimState::Completed(_) | ClaimState::FailedTerminal(_) | ClaimState::Expired { .. }, _)
-            if anew =>
+            if restarted =>
         {
             new.fence > old.fence
         }
-        (_, _) if anew => false,
+        (_, _) if restarted => false,
         (ClaimState::Completed(_) | ClaimState::FailedTerminal(_), next) => {
             matches!(next, ClaimState::Expired { .. })
         }
         (ClaimState::Expired { .. }, _) => false,
-        // Doubt leaves only with an end.
+        // Doubt ends only with a settlement.
         (ClaimState::Uncertain(_), next) => {
             matches!(
                 next,
@@ -246,7 +243,7 @@ fn claim_moved(old: &Claim, new: &Claim) -> Option<String> {
     let holders = (old.state.lease().map(|lease| lease.holder), new.state.lease().map(|lease| lease.holder));
     let handed = matches!(holders, (Some(old), Some(new)) if old != new);
     let fenced = new.fence >= old.fence && (!handed || new.fence > old.fence);
-    (!lawful || !fenced || (settled(old) && settled(new) && !anew)).then(|| {
+    (!lawful || !fenced || (settled(old) && settled(new) && !restarted)).then(|| {
         format!(
             "went from {} to {} with fence {} after {}",
             old.state.name(),
@@ -257,7 +254,7 @@ fn claim_moved(old: &Claim, new: &Claim) -> Option<String> {
     })
 }
 
-/// Which payments and operations are open, as far as claims tell.
+/// Payments and operations with open claims.
 fn track(open: &mut BTreeMap<SubjectId, bool>, key: &RowKey, after: Option<&Row>) {
     if let (RowKey::Claim(..), Some(Row::Claim(claim))) = (key, after)
         && matches!(
@@ -272,7 +269,7 @@ fn track(open: &mut BTreeMap<SubjectId, bool>, key: &RowKey, after: Option<&Row>
     }
 }
 
-/// Payments and operations whose claim and work do not go together after this commit.
+/// Payments and operations whose claim and work disagree after this commit.
 fn pairs(applied: &Applied, open: &BTreeMap<SubjectId, bool>, rows: &Rows<'_>) -> Vec<(SubjectId, bool)> {
     let touched = applied.committed.touched.iter().filter_map(|key| match key {
         RowKey::Charge(of, id) => Some((*of, (*id).into())),
@@ -289,7 +286,7 @@ fn pairs(applied: &Applied, open: &BTreeMap<SubjectId, bool>, rows: &Rows<'_>) -
     broken.collect()
 }
 
-/// A claim that began, ended or changed hands without an audit record in the same commit.
+/// Every start, end and takeover of a claim has an audit record in the same commit.
 fn unaudited(applied: &Applied) -> Option<String> {
     let changes = applied.changes();
     for (before, after) in changes {
@@ -298,7 +295,7 @@ fn unaudited(applied: &Applied) -> Option<String> {
             Some(Row::Claim(old)) if old.subject == new.subject => Some(old),
             _ => None,
         };
-        let told = match old {
+        let needs_record = match old {
             None => true,
             Some(old) => {
                 let aged = matches!(new.state, ClaimState::Expired { .. });
@@ -310,10 +307,10 @@ fn unaudited(applied: &Applied) -> Option<String> {
             .rows()
             .filter_map(|row| if let Row::Audit(record) = row { Some(record.subject) } else { None })
             .collect();
-        // The records of an operation stand in its charge's history.
+        // The records of an operation are in the charge's history.
         let about_ledger = new.makes != Resource::Charge && !subjects.is_empty();
-        if told && !subjects.contains(&new.subject) && !about_ledger {
-            return Some(format!("a claim became {} without a record of it", new.state.name()));
+        if needs_record && !subjects.contains(&new.subject) && !about_ledger {
+            return Some(format!("a claim became {} without an audit record", new.state.name()));
         }
     }
     None

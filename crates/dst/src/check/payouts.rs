@@ -1,4 +1,4 @@
-//! Payouts: what the provider paid, held against what is told, and what they took from the ledger.
+//! Payouts: the provider's payments compared with the payouts' status.
 
 use super::{Evidence, Violation};
 use crate::client::request_id;
@@ -12,7 +12,7 @@ use counterfoil_core::types::ulid::Ulid;
 use counterfoil_store::Row;
 use std::collections::BTreeMap;
 
-/// Checks one payout against what the provider did for it.
+/// Checks one payout against the effects at the provider.
 pub(super) fn paid(evidence: &Evidence, payout: &Payout, effects: &[&Effect], found: &mut Vec<Violation>) {
     let name = format!(
         "payout {} of {} ({})",
@@ -28,7 +28,7 @@ pub(super) fn paid(evidence: &Evidence, payout: &Payout, effects: &[&Effect], fo
         say("I1", &format!("was paid {times} times"));
     }
     if effects.iter().any(|effect| effect.step != ProviderStep::Payout) {
-        say("I7", "has effects that nobody asked for");
+        say("I7", "has effects without a request");
     }
     match payout.status {
         PayoutStatus::Paid => {
@@ -38,18 +38,18 @@ pub(super) fn paid(evidence: &Evidence, payout: &Payout, effects: &[&Effect], fo
                     && effect.asset == payout.order.amount.asset()
             };
             if !effects.iter().copied().any(|effect| its(&effect)) {
-                say("I7", "is told as paid and the provider did no such thing");
+                say("I7", "is reported as paid and the provider has no such effect");
             }
         }
         PayoutStatus::Failed => {
             if times > 0 {
-                say("I7", "was paid and is told as failed");
+                say("I7", "was paid and is reported as failed");
             }
             let payment = references().seal(ReferenceKind::Payout, payout.id.to_i64()).to_string();
             let declined = evidence.declines.contains(&(payment, ProviderStep::Payout.name()));
-            let told = payout.failure.as_ref().is_some_and(|it| it.code == FailureCode::PayoutFailed);
-            if told && !declined {
-                say("I7", "is told as refused by the bank and was not");
+            let is_decline = payout.failure.as_ref().is_some_and(|it| it.code == FailureCode::PayoutFailed);
+            if is_decline && !declined {
+                say("I7", "is reported as refused by the bank and was not");
             }
         }
         PayoutStatus::Processing => say("I9", "never ended"),
@@ -57,10 +57,10 @@ pub(super) fn paid(evidence: &Evidence, payout: &Payout, effects: &[&Effect], fo
     }
 }
 
-/// The place of the commit that made each payout, and how many commits there were when it was asked for.
+/// For each payout: the number of commits at its request, and the index of its commit.
 pub(super) fn begun(evidence: &Evidence) -> Vec<(usize, usize, &Payout)> {
     let asked: BTreeMap<Ulid, usize> =
-        evidence.reply.iter().enumerate().map(|(place, reply)| (request_id(place), reply.commits)).collect();
+        evidence.calls.iter().enumerate().map(|(place, call)| (request_id(place), call.commits)).collect();
     let mut begun = Vec::new();
     for (place, applied) in evidence.history.iter().enumerate() {
         let request =

@@ -1,5 +1,5 @@
-//! What payments reserve in the ledger: a wallet's part of a split, what a refund gives back, what is paid out. It ends as the payment
-//! does, in the same commit, and a split's not before the card is free.
+//! Reservations of payments in the ledger: the wallet's part of a split, refunds and payouts. Each
+//! ends as its payment does, in the same commit. The wallet of a split is released after the card.
 
 use super::{Evidence, Violation};
 use crate::store::START;
@@ -11,10 +11,10 @@ use counterfoil_core::payments::payout::{Payout, PayoutStatus};
 use counterfoil_core::payments::provider::ProviderStep;
 use counterfoil_core::types::id::{HoldId, SubjectId};
 use counterfoil_core::types::time::{Span, Time};
-use counterfoil_store::{Row, RowKey, UNTOLD};
+use counterfoil_store::{Row, RowKey};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How a reservation should stand.
+/// The expected state of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
     Open,
@@ -22,7 +22,7 @@ enum Wanted {
     Freed,
 }
 
-/// Checks reservations and what is parked.
+/// Checks reservations and dead letters.
 pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     let mut works: BTreeMap<SubjectId, &Outbox> = BTreeMap::new();
     let mut freed: BTreeMap<HoldId, Time> = BTreeMap::new();
@@ -41,7 +41,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     let mut owned: BTreeSet<HoldId> = BTreeSet::new();
     for work in works.values() {
         let reserves = matches!(work.saga.flow, Flow::Split | Flow::Refund | Flow::Payout);
-        let hold = work.hold.and_then(|id| match evidence.whose(&RowKey::Hold(UNTOLD, id)) {
+        let hold = work.hold.and_then(|id| match evidence.find_row(|tenant| RowKey::Hold(tenant, id)) {
             Some(Row::Hold(hold)) => Some(hold),
             _ => None,
         });
@@ -68,7 +68,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     for row in evidence.each() {
         match row {
             Row::Hold(hold) if hold.is_a_payments() && !owned.contains(&hold.id) => {
-                say("I8", format!("the reservation {} is no payment's", hold.id.to_i64()));
+                say("I8", format!("the reservation {} belongs to no payment", hold.id.to_i64()));
             }
             Row::Charge(charge) if charge.status == ChargeStatus::Parked => {
                 let id = charge.working.map_or_else(|| charge.id.into(), SubjectId::from);
@@ -81,27 +81,27 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
                 in_sight(evidence, payout.id.into(), &mut say);
             }
             Row::Outbox(outbox) if outbox.parked.is_some() && !stands_parked(evidence, outbox) => {
-                say("I9", format!("{} is parked, and what it is for does not say so", outbox.id.to_i64()));
+                say("I9", format!("{} is parked, and its payment is not", outbox.id.to_i64()));
             }
             _ => {}
         }
     }
 }
 
-/// What is parked is a dead letter: its work is there and says why.
+/// Parked work is a dead letter: its outbox row gives the reason.
 fn in_sight(evidence: &Evidence, id: SubjectId, say: &mut impl FnMut(&'static str, String)) {
-    let there = matches!(evidence.whose(&RowKey::Outbox(UNTOLD, id)), Some(Row::Outbox(work)) if work.parked.is_some());
+    let there = matches!(evidence.find_row(|tenant| RowKey::Outbox(tenant, id)), Some(Row::Outbox(work)) if work.parked.is_some());
     if !there {
-        say("I9", format!("{} is parked and no dead letter shows it", id.to_i64()));
+        say("I9", format!("{} is parked without a dead letter", id.to_i64()));
     }
 }
 
 fn stands_parked(evidence: &Evidence, outbox: &Outbox) -> bool {
     let payment = match outbox.payment {
-        Payment::Charge(charge) => RowKey::Charge(UNTOLD, charge),
-        Payment::Payout(payout) => RowKey::Payout(UNTOLD, payout),
+        Payment::Charge(charge) => evidence.find_row(|tenant| RowKey::Charge(tenant, charge)),
+        Payment::Payout(payout) => evidence.find_row(|tenant| RowKey::Payout(tenant, payout)),
     };
-    match evidence.whose(&RowKey::Operation(UNTOLD, outbox.id.into())).or_else(|| evidence.whose(&payment)) {
+    match evidence.find_row(|tenant| RowKey::Operation(tenant, outbox.id.into())).or(payment) {
         Some(Row::Operation(operation)) => operation.status == OperationStatus::Parked,
         Some(Row::Charge(charge)) => charge.status == ChargeStatus::Parked,
         Some(Row::Payout(payout)) => payout.status == PayoutStatus::Parked,
@@ -109,11 +109,11 @@ fn stands_parked(evidence: &Evidence, outbox: &Outbox) -> bool {
     }
 }
 
-/// A reservation against the payment that made it.
+/// Checks a reservation against the payment.
 fn against(evidence: &Evidence, work: &Outbox, hold: &Hold, freed: &BTreeMap<HoldId, Time>) -> Vec<String> {
     let own = match work.payment {
-        Payment::Charge(charge) => evidence.whose(&RowKey::Charge(UNTOLD, charge)),
-        Payment::Payout(payout) => evidence.whose(&RowKey::Payout(UNTOLD, payout)),
+        Payment::Charge(charge) => evidence.find_row(|tenant| RowKey::Charge(tenant, charge)),
+        Payment::Payout(payout) => evidence.find_row(|tenant| RowKey::Payout(tenant, payout)),
     };
     if let Some(Row::Payout(payout)) = own {
         return of_payout(payout, hold);
@@ -121,7 +121,7 @@ fn against(evidence: &Evidence, work: &Outbox, hold: &Hold, freed: &BTreeMap<Hol
     let Some(Row::Charge(charge)) = own else {
         return vec![format!("the reservation {} has no payment", hold.id.to_i64())];
     };
-    let refund = match evidence.whose(&RowKey::Operation(UNTOLD, work.id.into())) {
+    let refund = match evidence.find_row(|tenant| RowKey::Operation(tenant, work.id.into())) {
         Some(Row::Operation(refund)) => Some(refund),
         _ => None,
     };
@@ -142,7 +142,7 @@ fn against(evidence: &Evidence, work: &Outbox, hold: &Hold, freed: &BTreeMap<Hol
     broken
 }
 
-/// How a reservation stands, if it should stand otherwise.
+/// The state of a reservation, if it differs from the expected one.
 fn stands(hold: &Hold, wanted: Wanted) -> Option<String> {
     let stands = match hold.state {
         HoldState::Pending => Wanted::Open,
@@ -155,7 +155,7 @@ fn stands(hold: &Hold, wanted: Wanted) -> Option<String> {
     (stands != wanted).then(|| format!("the reservation is {stands:?} and should be {wanted:?}"))
 }
 
-/// A reservation against the payout that made it.
+/// Checks a reservation against the payout.
 fn of_payout(payout: &Payout, hold: &Hold) -> Vec<String> {
     let name = format!("payout {}", payout.id.to_i64());
     let wanted = match payout.status {
@@ -179,10 +179,10 @@ fn wanted(charge: &Charge, refund: Option<&Operation>) -> Wanted {
     }
 }
 
-/// A wallet that is free while the card is still held pays for nothing.
+/// A wallet must not be released while the card is still held.
 fn too_soon(evidence: &Evidence, charge: &Charge, freed: Option<&Time>) -> Option<String> {
     let on = charge.provider_reference.as_ref()?;
     let void = evidence.effects.iter().find(|it| it.step == ProviderStep::Void && it.on == *on)?;
     let at = START.plus(Span::from_ms(void.at));
-    freed.filter(|freed| **freed < at).map(|_| "the wallet was free before the card was".to_owned())
+    freed.filter(|freed| **freed < at).map(|_| "the wallet was released before the card".to_owned())
 }

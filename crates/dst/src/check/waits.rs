@@ -1,5 +1,5 @@
-//! How long is waited before a provider that did not answer is asked again: full jitter, so that a crowd that met one
-//! outage does not come back as a crowd.
+//! Waits after unknown outcomes: full jitter, so that requests that met one outage do not all come
+//! back together.
 
 use super::{Evidence, Violation};
 use counterfoil_core::audit::{AuditKind, AuditRecord};
@@ -8,10 +8,10 @@ use counterfoil_core::types::ulid::Ulid;
 use counterfoil_store::Row;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// So many waits are never all the same by chance.
+/// This many waits are never all equal by chance.
 const ENOUGH: usize = 12;
 
-/// Outcomes after which nothing but chance says how long is waited.
+/// Outcomes after which only chance determines the wait.
 const UNKNOWN: [Cause; 5] =
     [Cause::Timeout, Cause::Cut, Cause::ServerError, Cause::InProgress, Cause::Unreadable];
 
@@ -23,7 +23,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
         .collect();
     let (mut waits, mut count) = (BTreeSet::new(), 0_usize);
     for answered in records.values().filter(|it| it.kind == AuditKind::ProviderAnswered && is_unknown(it)) {
-        // What follows from an answer is its sibling.
+        // The record of the consequence follows the record of the answer.
         let follows = records.get(&answered.id.after(1)).filter(|it| it.kind == AuditKind::Pending);
         let Some(wait) = follows else { continue };
         waits.insert(wait.detail.as_str());

@@ -1,13 +1,13 @@
-//! The clients: what a key stands for, what was asked, and what was heard.
+//! The clients: their requests, answers and knowledge.
 
-mod asked;
 mod present;
+mod request;
 
-pub use asked::{
-    ACCOUNTS, Asked, BULK_LARGE, LIVES, OPERATIONS, PAYOUTS_ALIKE, charge_amount, charge_asset, fingerprint,
-    opening, operation, payout_amount, request, wallet_part,
+pub use present::PlainPresenter;
+pub use request::{
+    ACCOUNTS, BULK_LARGE, ClientRequest, LIVES, OPERATIONS, PAYOUTS_ALIKE, charge_amount, charge_asset,
+    fingerprint, opening, operation, payout_amount, request, wallet_part,
 };
-pub use present::Plain;
 
 use crate::script::Ask;
 use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, TransactionId};
@@ -16,59 +16,53 @@ use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::service::{BalanceView, KeyView, Submitted};
 use std::collections::BTreeMap;
 
-/// The id of the request that is noted at `place`.
+/// The id of the request at index `place`.
 pub fn request_id(place: usize) -> Ulid {
     Ulid::new(Time::from_ms(1), u128::try_from(place).unwrap_or(0))
 }
 
-/// One request and what came of it.
+/// One request and its answer.
 #[derive(Clone, Debug)]
-pub struct ProviderReply {
-    /// What was asked.
+pub struct ClientCall {
     pub ask: Ask,
-    /// Of which process.
     pub process: u64,
-    /// When, in virtual milliseconds.
+    /// Time of the request, in virtual milliseconds.
     pub invoked: u64,
-    /// How many commits the store had taken by then.
+    /// Number of commits at that time.
     pub commits: usize,
-    /// When the answer came.
+    /// Time of the answer.
     pub returned: Option<u64>,
-    /// The answer, if one came.
     pub response: Option<Response>,
 }
 
-/// What a client may hear.
+/// A client's answer.
 #[derive(Clone, Debug)]
 pub enum Response {
-    /// The answer to a write.
     Submitted(Submitted),
-    /// A balance.
     Balance(AccountId, BalanceView),
-    /// What a tenant sees of a charge or a payout, and whether it is its own.
+    /// The answer to a read of a charge or a payout.
     Payment {
-        /// Whether the asking tenant owns it.
+        /// Whether the asking tenant owns the payment.
         own: bool,
-        /// Whether it was shown.
+        /// Whether the payment was found.
         shown: bool,
     },
-    /// The record of a key.
     Key(Option<Box<KeyView>>),
     /// The store could not be read.
     Unreadable,
-    /// Nobody listened.
+    /// The process was down.
     NobodyThere,
 }
 
-/// What clients have learnt from answers.
+/// Ids from earlier answers.
 #[derive(Clone, Debug, Default)]
-pub struct Learnt {
+pub struct ClientKnowledge {
     /// Accounts by code.
     pub accounts: BTreeMap<String, AccountId>,
-    /// Holds by the key that made them.
+    /// Holds by key.
     pub holds: BTreeMap<u64, HoldId>,
-    /// Charges by tenant and the key that made them; the first under each.
+    /// The first charge of each key, by tenant and key.
     pub charges: BTreeMap<(u64, u64), ChargeId>,
-    /// Transactions by the key that made them.
+    /// Transactions by key.
     pub transactions: BTreeMap<u64, TransactionId>,
 }

@@ -1,4 +1,4 @@
-//! Answers in a form that is enough for checks: every one names what it is about.
+//! Answers in a simple form for the checks: each names its subject.
 
 use bytes::Bytes;
 use counterfoil_core::idempotency::reply::{Reply, ReplyMedia};
@@ -12,16 +12,15 @@ use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::present::{ItemResult, LedgerReply, Made, Present};
 use counterfoil_engine::service::{DeadLetter, Resolution, Unresolved};
 
-/// Plain answers.
-pub struct Plain(pub References);
+pub struct PlainPresenter(pub References);
 
-impl Plain {
+impl PlainPresenter {
     fn name(&self, charge: &Charge) -> String {
         self.0.seal(ReferenceKind::Charge, charge.id.to_i64()).to_string()
     }
 }
 
-impl Present for Plain {
+impl Present for PlainPresenter {
     fn references(&self) -> &References {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! One process's connector to the provider: requests over a network that delays and loses, answers as outcomes.
+//! The connector of a process to the provider, over a network that delays and loses messages.
 
 use super::Provider;
 use crate::bank::Bug;
@@ -17,10 +17,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 
-/// How long a connector waits for an answer. A request that has not left by then never leaves.
+/// Timeout of a call. A request that was not sent by then is never sent.
 pub const TIMEOUT: u64 = 20_000;
 
-/// A connector.
 #[derive(Clone)]
 pub struct Connector {
     provider: Arc<Mutex<Provider>>,
@@ -31,7 +30,7 @@ pub struct Connector {
     endpoint: String,
     group: Group,
     bug: Option<Bug>,
-    /// Keys of holds by payment, for a connector that uses them again.
+    /// Keys of holds by payment, for a planted bug that reuses them.
     holds: Arc<Mutex<BTreeMap<String, String>>>,
 }
 
@@ -59,7 +58,7 @@ impl Connector {
         }
     }
 
-    /// The request arrives, is worked on, and the answer goes back.
+    /// Delivers the request, executes it and sends the answer back.
     async fn deliver(
         self,
         call: ProviderCall,
@@ -92,7 +91,7 @@ impl Connector {
     async fn exchange(&self, call: ProviderCall) -> ProviderOutcome {
         let (fault, mut chance) = lock(&self.faults).at(Site::Call);
         let begun = self.executor.now();
-        let commits = lock(&self.machine).shelf.history().len();
+        let commits = lock(&self.machine).store.history().len();
         lock(&self.provider).sent.push(super::Sent {
             payment: call.payment.clone(),
             step: call.step,
@@ -132,26 +131,26 @@ impl Connector {
         }
     }
 
-    /// What a broken connector makes of a call.
+    /// The call as a broken connector sends it.
     fn twisted(&self, mut call: ProviderCall, chance: &mut Chance) -> ProviderCall {
         match self.bug {
-            Some(Bug::KeyFresh) => call.key = format!("{}{}", call.key, chance.word()),
+            Some(Bug::KeyFresh) => call.key = format!("{}{}", call.key, chance.next_u64()),
             Some(Bug::KeyConstant) => call.key = "cf".into(),
             Some(Bug::CaptureKeyFresh) if call.step == ProviderStep::Capture => {
-                call.key = format!("{}{}", call.key, chance.word());
+                call.key = format!("{}{}", call.key, chance.next_u64());
             }
             Some(Bug::RefundKeyFresh) if call.step == ProviderStep::Refund => {
-                call.key = format!("{}{}", call.key, chance.word());
+                call.key = format!("{}{}", call.key, chance.next_u64());
             }
             Some(Bug::PayoutKeyFresh) if call.step == ProviderStep::Payout => {
-                call.key = format!("{}{}", call.key, chance.word());
+                call.key = format!("{}{}", call.key, chance.next_u64());
             }
             Some(Bug::RefundKeyShared) if call.step == ProviderStep::Refund => {
                 call.key = format!("re{}", call.payment);
             }
             Some(Bug::VoidUnderChargeKey) => match call.step {
                 ProviderStep::Authorize => {
-                    drop(lock(&self.holds).insert(call.payment.clone(), call.key.clone()))
+                    drop(lock(&self.holds).insert(call.payment.clone(), call.key.clone()));
                 }
                 ProviderStep::Void => {
                     let key = lock(&self.holds).get(&call.payment).cloned();
@@ -173,7 +172,7 @@ impl Connector {
         call
     }
 
-    /// What a broken connector makes of an answer.
+    /// The answer as a broken connector reads it.
     fn misread(&self, outcome: ProviderOutcome, call: &ProviderCall) -> ProviderOutcome {
         let approval = || believed(call);
         let decline = || {
@@ -288,7 +287,7 @@ impl Gateway for Connector {
         }
         let outcome = self.exchange(call.clone()).await;
         let outcome = self.misread(outcome, &asked);
-        *lock(&self.provider).told.entry(outcome.name()).or_default() += 1;
+        *lock(&self.provider).outcomes.entry(outcome.name()).or_default() += 1;
         outcome
     }
 
@@ -331,7 +330,7 @@ impl Gateway for Connector {
     }
 }
 
-/// What a connector says that believes in what it asked for.
+/// An approval made up from the request.
 fn believed(call: &ProviderCall) -> ProviderOutcome {
     let known =
         call.reference.clone().filter(|_| matches!(call.step, ProviderStep::Capture | ProviderStep::Void));

@@ -1,7 +1,7 @@
-//! What the provider does: what was asked, or something else if the fault says so.
+//! Execution at the provider: as requested, or differently if a fault strikes.
 
 use super::intent::Intent;
-use super::{Answered, DECLINED, Effect, LAPSING, MOODY, Provider, declined, rejected};
+use super::{DECLINED, Effect, KeyAnswer, LAPSING, MOODY, Provider, declined, rejected};
 use crate::chance::Chance;
 use crate::faults::Fault;
 use counterfoil_core::payments::provider::{
@@ -11,7 +11,7 @@ use counterfoil_core::types::asset::Asset;
 use counterfoil_gateway::ProviderCall;
 
 impl Provider {
-    /// The work is done, and this is the answer.
+    /// Executes a request and stores its answer.
     pub(super) fn execute(
         &mut self,
         call: &ProviderCall,
@@ -20,7 +20,7 @@ impl Provider {
         chance: &mut Chance,
     ) -> ProviderOutcome {
         let truth = self.decide(call, fault, now, chance);
-        let told = match (truth, fault) {
+        let reported = match (truth, fault) {
             (ProviderOutcome::Approved(truth), Some(Fault::WrongPayment)) => {
                 ProviderOutcome::Approved(Approval { payment: Some("ch_somebody_else".into()), ..truth })
             }
@@ -28,12 +28,12 @@ impl Provider {
         };
         let (outcome, answer) = match fault {
             Some(Fault::ErrorAfter) => {
-                (ProviderOutcome::Unknown(Cause::ServerError), Answered::Failed(Some(told)))
+                (ProviderOutcome::Unknown(Cause::ServerError), KeyAnswer::Failed(Some(reported)))
             }
-            Some(Fault::Unreadable) if matches!(told, ProviderOutcome::Approved(_)) => {
-                (ProviderOutcome::Unknown(Cause::Unreadable), Answered::Said(told))
+            Some(Fault::Unreadable) if matches!(reported, ProviderOutcome::Approved(_)) => {
+                (ProviderOutcome::Unknown(Cause::Unreadable), KeyAnswer::Said(reported))
             }
-            _ => (told.clone(), Answered::Said(told)),
+            _ => (reported.clone(), KeyAnswer::Said(reported)),
         };
         let scope = self.scope(call);
         if let Some(kept) = self.keys.get_mut(&scope) {
@@ -42,7 +42,7 @@ impl Provider {
         outcome
     }
 
-    /// Says yes or no, and does it.
+    /// Approves or declines a step, and executes it.
     fn decide(
         &mut self,
         call: &ProviderCall,
@@ -94,11 +94,11 @@ impl Provider {
         }
     }
 
-    /// Makes a payment.
+    /// Creates a payment.
     fn make(&mut self, call: &ProviderCall, fault: Option<Fault>, now: u64, own_duplicate: bool) -> Approval {
         let captured = (call.step == ProviderStep::Charge) != (fault == Some(Fault::WrongCapture));
         let amount = call.amount.minor().saturating_add(i64::from(fault == Some(Fault::WrongAmount)));
-        let asset = told_asset(call, fault);
+        let asset = reported_asset(call, fault);
         let reference = format!("pi_{}", self.effects.len());
         let stands = if captured { Stands::Captured } else { Stands::Held };
         let intent = Intent {
@@ -139,7 +139,7 @@ impl Provider {
     ) -> Approval {
         let asked = call.amount.minor();
         let amount = asked.saturating_add(i64::from(fault == Some(Fault::WrongAmount)));
-        let asset = told_asset(call, fault);
+        let asset = reported_asset(call, fault);
         let reference = format!("po_{}", self.effects.len());
         self.effects.push(Effect {
             step: call.step,
@@ -165,7 +165,7 @@ impl Provider {
         approval
     }
 
-    /// Captures, gives up or gives back, if the payment allows it.
+    /// Captures, voids or refunds, if the payment allows it.
     fn operate(
         &mut self,
         call: &ProviderCall,
@@ -176,7 +176,7 @@ impl Provider {
         let number = self.effects.len();
         let intent = self.intents.get_mut(call.reference.as_ref()?)?;
         let asked = call.amount.minor();
-        // One too few: there may not be more.
+        // The wrong amount is one too few, because there may not be more.
         let amount = asked.saturating_sub(i64::from(fault == Some(Fault::WrongAmount)));
         match call.step {
             ProviderStep::Charge | ProviderStep::Authorize | ProviderStep::Payout => return None,
@@ -201,12 +201,12 @@ impl Provider {
             own_duplicate,
         });
         let payment = Some(call.payment.clone());
-        let (stands, asset) = (call.step.leads_to(), Some(told_asset(call, fault)));
+        let (stands, asset) = (call.step.leads_to(), Some(reported_asset(call, fault)));
         Some(Approval { reference, stands, amount_minor: amount, asset, payment })
     }
 }
 
-fn told_asset(call: &ProviderCall, fault: Option<Fault>) -> Asset {
+fn reported_asset(call: &ProviderCall, fault: Option<Fault>) -> Asset {
     match fault {
         Some(Fault::WrongCurrency) => Asset::currency("ISK").unwrap_or(call.amount.asset()),
         _ => call.amount.asset(),

@@ -1,4 +1,4 @@
-//! A payment as the provider keeps it: what is held, what was taken, what was given back, and how it answers questions.
+//! A payment at the provider: its held, captured and refunded amounts, and its answers to lookups.
 
 use counterfoil_core::payments::provider::{
     Approval, Cause, Decline, LookupResult, ProviderOutcome, ProviderStep, Stands,
@@ -6,7 +6,6 @@ use counterfoil_core::payments::provider::{
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::money::Money;
 
-/// A payment at the provider.
 #[derive(Clone, Debug)]
 pub(super) struct Intent {
     pub(super) reference: String,
@@ -15,26 +14,25 @@ pub(super) struct Intent {
     pub(super) asset: Asset,
     pub(super) captured: i64,
     pub(super) refunded: i64,
-    /// Where it stood, and since when; the last is where it stands.
+    /// The states with the start times; the last one is current.
     pub(super) path: Vec<(u64, Stands)>,
 }
 
-/// What a payment does not allow.
+/// The payment does not allow the step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Refused;
 
 impl Intent {
-    /// Where it stands now.
     pub(super) fn stands(&self) -> Stands {
         self.path.last().map_or(Stands::Held, |(_, stands)| *stands)
     }
 
-    /// Where it stood, as far as what happened at `is_seen` instants; nothing if not even its beginning is.
+    /// The last visible state, or `None` if the payment is not visible yet.
     fn seen(&self, is_seen: impl Fn(u64) -> bool) -> Option<Stands> {
         self.path.iter().take_while(|(at, _)| is_seen(*at)).last().map(|(_, stands)| *stands)
     }
 
-    /// Takes `amount` of what is held; the rest is given up.
+    /// Captures `amount` of the hold; the rest is released.
     pub(super) fn capture(&mut self, amount: i64, asset: Asset, now: u64) -> Result<(), Refused> {
         let fits =
             self.stands() == Stands::Held && asset == self.asset && (1..=self.amount).contains(&amount);
@@ -46,7 +44,7 @@ impl Intent {
         Ok(())
     }
 
-    /// Gives up what is held.
+    /// Releases the hold.
     pub(super) fn cancel(&mut self, now: u64) -> Result<(), Refused> {
         if self.stands() != Stands::Held {
             return Err(Refused);
@@ -55,7 +53,7 @@ impl Intent {
         Ok(())
     }
 
-    /// Gives `amount` back.
+    /// Refunds `amount`.
     pub(super) fn refund(&mut self, amount: i64, asset: Asset) -> Result<(), Refused> {
         let left = self.captured.saturating_sub(self.refunded);
         let fits = self.stands() == Stands::Captured && asset == self.asset && (1..=left).contains(&amount);
@@ -81,7 +79,7 @@ impl Intent {
         ProviderOutcome::Declined(Decline { code: code.to_owned(), decline_code: None, reference })
     }
 
-    /// What a search for it says of its making.
+    /// The payment's creation, as a search finds it.
     pub(super) fn made(&self, is_seen: impl Fn(u64) -> bool) -> Option<ProviderOutcome> {
         Some(match self.seen(is_seen)? {
             Stands::Captured | Stands::Refunded | Stands::PaidOut => {
@@ -92,7 +90,7 @@ impl Intent {
         })
     }
 
-    /// What it says of a step that was to be done to it: as the connector reads it.
+    /// The result of a step on the payment, as a connector reads it from the payment's state.
     pub(super) fn after(
         &self,
         step: ProviderStep,

@@ -1,4 +1,4 @@
-//! The simulated provider: what it really executed, and how it answers, by the letter of each profile and no better.
+//! The simulated provider: its effects, and answers exactly as its profile promises, no better.
 
 mod connector;
 mod execute;
@@ -16,103 +16,97 @@ use counterfoil_gateway::{ProviderCall, ProviderLookup, ProviderProfile};
 use intent::Intent;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Always approved.
+/// A payment method that is always approved.
 pub const VISA: &str = "pm_card_visa";
-/// Always declined.
+/// A payment method that is always declined.
 pub const DECLINED: &str = "pm_card_chargeDeclined";
-/// Approved or declined, anew with every execution, a capture too.
+/// A payment method that is approved or declined at random, for every execution and capture.
 pub const MOODY: &str = "pm_moody";
-/// Held, and never captured.
+/// A payment method that can be authorized and never captured.
 pub const LAPSING: &str = "pm_lapsing";
 
-/// Something the provider really did.
+/// An executed step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect {
-    /// What was done.
     pub step: ProviderStep,
-    /// The payment it was told.
+    /// The payment in the request.
     pub payment: String,
-    /// The key it was told.
+    /// The key of the request.
     pub key: String,
-    /// Money was taken; else held, given up or given back.
+    /// Whether money was taken.
     pub captured: bool,
-    /// Minor units.
+    /// Executed minor units.
     pub amount: i64,
-    /// Minor units that were asked for.
+    /// Requested minor units.
     pub asked: i64,
-    /// The currency.
     pub asset: Asset,
-    /// When, in virtual milliseconds.
+    /// Time in virtual milliseconds.
     pub at: u64,
-    /// Its own reference; that of the payment unless it is a refund.
+    /// Reference of the effect: the payment's, unless the effect is a refund.
     pub reference: String,
-    /// The reference of the payment it was done to.
+    /// Reference of the payment it belongs to.
     pub on: String,
-    /// The provider did the same work twice on its own account.
+    /// Whether the provider executed the same request a second time by mistake.
     pub own_duplicate: bool,
 }
 
-/// A request that left a process.
+/// A call that a process has started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// For which payment.
     pub payment: String,
-    /// For which step.
     pub step: ProviderStep,
-    /// When the call began.
+    /// Start of the call.
     pub at: u64,
-    /// How many commits the store had taken by then.
+    /// Number of commits at that time.
     pub commits: usize,
 }
 
-/// What the provider keeps under a key.
+/// The provider's record of an idempotency key.
 #[derive(Clone, Debug)]
-struct Kept {
+struct KeyRecord {
     first_at: u64,
-    print: Print,
-    answer: Answered,
+    print: RequestPrint,
+    answer: KeyAnswer,
 }
 
-/// What a key was used for: step, payment, its reference and the amount.
-type Print = (&'static str, String, Option<String>, i64);
+/// The parameters of a key's request: step, payment, reference and amount.
+type RequestPrint = (&'static str, String, Option<String>, i64);
 
 #[derive(Clone, Debug)]
-enum Answered {
-    /// Work is under way.
+enum KeyAnswer {
     Busy,
-    /// This is said again.
+    /// The stored answer.
     Said(ProviderOutcome),
-    /// A server error, and what is behind it if anything is.
+    /// A server error, and the result behind it, if any.
     Failed(Option<ProviderOutcome>),
 }
 
-/// The provider.
 pub struct Provider {
     profile: &'static ProviderProfile,
     seed: u64,
-    keys: BTreeMap<(String, String), Kept>,
-    /// What it executed.
+    keys: BTreeMap<(String, String), KeyRecord>,
+    /// Executed steps.
     pub effects: Vec<Effect>,
     intents: BTreeMap<String, Intent>,
-    /// What was paid out, by its reference.
+    /// Payouts by reference.
     payouts: BTreeMap<String, (u64, Approval)>,
-    /// References of what was made for a payment.
+    /// References by payment.
     made: BTreeMap<String, Vec<String>>,
     declined: BTreeMap<String, u64>,
-    /// What it refused, or told as refused: the payment and the step.
+    /// Declined steps, by payment and step name.
     pub declines: BTreeSet<(String, &'static str)>,
-    /// Calls that were begun.
+    /// Started calls.
     pub sent: Vec<Sent>,
-    /// Keys that came with something else than before, and steps that came again under another key.
+    /// Keys used for two requests, and steps repeated under another key.
     pub misuses: Vec<String>,
-    /// It can not be reached before this instant.
+    /// End of the provider's outage.
     pub down_until: u64,
-    /// How often each outcome was given.
-    pub told: BTreeMap<&'static str, u64>,
+    /// Number of times each outcome was returned.
+    pub outcomes: BTreeMap<&'static str, u64>,
 }
 
 impl Provider {
-    /// A provider that keeps the promises of `profile` and no other.
+    /// A provider with exactly the promises of `profile`.
     pub fn new(profile: &'static ProviderProfile, seed: u64) -> Provider {
         Provider {
             profile,
@@ -127,11 +121,10 @@ impl Provider {
             sent: Vec::new(),
             misuses: Vec::new(),
             down_until: 0,
-            told: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
         }
     }
 
-    /// Its profile.
     pub fn profile(&self) -> &'static ProviderProfile {
         self.profile
     }
@@ -140,15 +133,15 @@ impl Provider {
         &self.profile.rules
     }
 
-    /// Keys of one endpoint are unknown at another where the provider says so.
+    /// The scope of a key. Some providers do not deduplicate across endpoints.
     fn scope(&self, call: &ProviderCall) -> (String, String) {
         let endpoint =
             if self.profile.name == "adyen" { call.binding.endpoint.to_string() } else { String::new() };
         (endpoint, call.key.clone())
     }
 
-    /// Notes a capture or void that comes again under a new key though it was done: nobody who knows what happened sends
-    /// that. What comes late under a key that has its answer gets that answer.
+    /// Notes an executed capture or void that is repeated under a new key: a correct client never
+    /// repeats those. A late request under an answered key only gets that answer.
     fn note_again(&mut self, call: &ProviderCall) {
         if !matches!(call.step, ProviderStep::Capture | ProviderStep::Void) {
             return;
@@ -166,12 +159,12 @@ impl Provider {
         }
     }
 
-    /// How much is held under a reference.
+    /// The amount held under a reference.
     fn held(&self, reference: Option<&String>) -> Option<i64> {
         self.intents.get(reference?).map(|intent| intent.amount)
     }
 
-    /// A request arrives. Either it is answered at once, or it is worked on and [`Provider::execute`] ends it.
+    /// Takes a request. Returns its answer, or `None` if [`Provider::execute`] has to work on it.
     fn arrive(
         &mut self,
         call: &ProviderCall,
@@ -180,7 +173,7 @@ impl Provider {
         chance: &mut Chance,
     ) -> Option<ProviderOutcome> {
         self.note_again(call);
-        let print = print(call);
+        let print = request_print(call);
         let scope = self.scope(call);
         let differs = self.keys.get(&scope).is_some_and(|kept| kept.print != print);
         if differs {
@@ -195,7 +188,7 @@ impl Provider {
         }
         let window = match self.rules().dedup_window {
             Some(window) => window.ms(),
-            // A heuristic that works now and then.
+            // A heuristic that works sometimes.
             None if chance.percent(50) => 30_000,
             None => 0,
         };
@@ -208,28 +201,30 @@ impl Provider {
                 return Some(rejected(ProviderFault::Request));
             }
             match &kept.answer {
-                Answered::Busy => return Some(ProviderOutcome::Unknown(Cause::InProgress)),
-                Answered::Said(ProviderOutcome::Declined(_) | ProviderOutcome::Rejected(_)) if reexecutes => {
+                KeyAnswer::Busy => return Some(ProviderOutcome::Unknown(Cause::InProgress)),
+                KeyAnswer::Said(ProviderOutcome::Declined(_) | ProviderOutcome::Rejected(_))
+                    if reexecutes => {}
+                KeyAnswer::Said(outcome) if fault != Some(Fault::ErrorBefore) => {
+                    return Some(outcome.clone());
                 }
-                Answered::Said(outcome) if fault != Some(Fault::ErrorBefore) => return Some(outcome.clone()),
-                Answered::Said(_) => return Some(ProviderOutcome::Unknown(Cause::ServerError)),
-                Answered::Failed(_) if self.rules().stores_errors => {
+                KeyAnswer::Said(_) => return Some(ProviderOutcome::Unknown(Cause::ServerError)),
+                KeyAnswer::Failed(_) if self.rules().stores_errors => {
                     return Some(ProviderOutcome::Unknown(Cause::ServerError));
                 }
-                Answered::Failed(Some(behind)) if !reexecutes => return Some(behind.clone()),
-                Answered::Failed(_) => {}
+                KeyAnswer::Failed(Some(behind)) if !reexecutes => return Some(behind.clone()),
+                KeyAnswer::Failed(_) => {}
             }
         }
         let first_at = self.keys.get(&scope).map_or(now, |kept| kept.first_at);
         if fault == Some(Fault::ErrorBefore) {
-            self.keys.insert(scope, Kept { first_at, print, answer: Answered::Failed(None) });
+            self.keys.insert(scope, KeyRecord { first_at, print, answer: KeyAnswer::Failed(None) });
             return Some(ProviderOutcome::Unknown(Cause::ServerError));
         }
-        self.keys.insert(scope, Kept { first_at, print, answer: Answered::Busy });
+        self.keys.insert(scope, KeyRecord { first_at, print, answer: KeyAnswer::Busy });
         None
     }
 
-    /// What a question finds. `stale`: as little as the promise allows.
+    /// Answers a lookup. With `stale`, the answer is as old as the promise allows.
     fn find(&self, lookup: &ProviderLookup, now: u64, stale: bool) -> LookupResult {
         let lag = self.rules().query_lag.ms();
         let is_seen = |at: u64| {
@@ -237,7 +232,7 @@ impl Provider {
             now.saturating_sub(at) >= if stale { lag } else { own }
         };
         if lookup.step == ProviderStep::Payout {
-            // It is looked up by its own reference, if it has one.
+            // An operation with a reference is looked up by that reference.
             let paid = lookup.reference.as_ref().and_then(|reference| self.payouts.get(reference));
             return match paid {
                 Some((at, approval)) if is_seen(*at) => {
@@ -267,8 +262,8 @@ impl Provider {
     }
 }
 
-/// What of a request must be the same whenever its key comes: what a connector puts into it.
-fn print(call: &ProviderCall) -> Print {
+/// The parameters that must be equal in every request with the same key.
+fn request_print(call: &ProviderCall) -> RequestPrint {
     let (reference, amount) = match call.step {
         ProviderStep::Charge | ProviderStep::Authorize | ProviderStep::Payout => (None, call.amount.minor()),
         ProviderStep::Capture | ProviderStep::Refund => (call.reference.clone(), call.amount.minor()),

@@ -1,15 +1,15 @@
-//! The cluster: processes that run the real engine, and the clients that talk to them.
+//! The cluster: processes with the real engine, and their clients.
 
-use super::door;
+use super::frontend;
 use super::operator::Operator;
 use crate::bank::Bug;
-use crate::chance::{Chance, Sum};
-use crate::client::{Asked, Learnt, Plain, ProviderReply, Response, request_id};
+use crate::chance::{Chance, FixedHasher};
+use crate::client::{ClientCall, ClientKnowledge, ClientRequest, PlainPresenter, Response, request_id};
 use crate::executor::{Executor, Group, OUTSIDE, Step, TaskId, lock};
 use crate::faults::{Fault, Faults, Site};
 use crate::provider::{Connector, Provider};
-use crate::script::{Ask, Script, Setup, Source};
-use crate::store::{Machine, SimStore};
+use crate::script::{Ask, FaultSource, Script, Setup};
+use crate::store::{Machine, StoreClient};
 use crate::world::SimWorld;
 use counterfoil_core::idempotency::claim::LeasePolicy;
 use counterfoil_core::idempotency::window;
@@ -21,59 +21,52 @@ use counterfoil_core::types::reference::{ReferenceKind, References};
 use counterfoil_core::types::time::Span;
 use counterfoil_engine::policy::EnginePolicy;
 use counterfoil_engine::service::{Service as _, Submitted};
-use counterfoil_engine::signal::Deaf;
+use counterfoil_engine::signal::NoWatch;
 use counterfoil_engine::{Engine, Parts};
 use counterfoil_gateway::breaker;
-use counterfoil_store::{Row, RowKey, UNTOLD};
+use counterfoil_store::{Row, RowKey};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
-/// The engine as it runs here.
-pub type SimEngine = Engine<SimStore, Connector, SimWorld>;
+pub type SimEngine = Engine<StoreClient, Connector, SimWorld>;
 
-/// A process.
 struct Process {
     group: Group,
     engine: Arc<Mutex<Option<SimEngine>>>,
-    /// Comes back at this instant.
+    /// Time at which a dead process comes back.
     back_at: Option<u64>,
 }
 
-/// Everything that is simulated.
+/// The whole simulated system.
 pub struct Cluster {
-    /// Time and tasks.
     pub executor: Executor,
-    /// The store's machine.
     pub machine: Arc<Mutex<Machine>>,
-    /// The provider.
     pub provider: Arc<Mutex<Provider>>,
-    /// Where faults strike.
     pub faults: Arc<Mutex<Faults>>,
-    /// What was asked and heard.
-    pub reply: Arc<Mutex<Vec<ProviderReply>>>,
-    /// What clients know.
-    pub learnt: Arc<Mutex<Learnt>>,
-    /// Work that hints have brought forward.
+    /// Requests of clients with the answers.
+    pub calls: Arc<Mutex<Vec<ClientCall>>>,
+    /// The clients' knowledge from earlier answers.
+    pub known: Arc<Mutex<ClientKnowledge>>,
+    /// Pieces of work brought forward by hints.
     pub hinted: Arc<Mutex<u64>>,
-    /// The run's settings.
     pub setup: Setup,
-    /// What is broken on purpose.
+    /// The planted bug, if any.
     pub bug: Option<Bug>,
     processes: Vec<Process>,
     groups: Group,
     hang_ups: Vec<(u64, TaskId)>,
-    /// Processes that died.
+    /// Number of crashes.
     pub crashes: u64,
 }
 
 impl Cluster {
-    /// A cluster that is not started yet.
+    /// A cluster without running processes.
     pub fn new(script: &Script, bug: Option<Bug>) -> Cluster {
         let setup = script.setup;
         let executor = Executor::new(setup.seed, setup.in_order);
         let faults = match &script.faults {
-            Source::Drawn(odds) => Faults::drawn(setup.seed, odds.clone()),
-            Source::Listed(listed) => Faults::listed(setup.seed, listed.clone()),
+            FaultSource::Drawn(odds) => Faults::drawn(setup.seed, odds.clone()),
+            FaultSource::Listed(listed) => Faults::listed(setup.seed, listed.clone()),
         };
         let provider = Provider::new(setup.profile, setup.seed);
         Cluster {
@@ -81,8 +74,8 @@ impl Cluster {
             machine: Arc::new(Mutex::new(Machine::new(bug))),
             provider: Arc::new(Mutex::new(provider)),
             faults: Arc::new(Mutex::new(faults)),
-            reply: Arc::default(),
-            learnt: Arc::default(),
+            calls: Arc::default(),
+            known: Arc::default(),
             hinted: Arc::default(),
             setup,
             bug,
@@ -121,7 +114,7 @@ impl Cluster {
             let ((machine, faults, provider, bug), world) = parts;
             let (number, setup) = numbered;
             loop {
-                let store = SimStore::new(
+                let store = StoreClient::new(
                     Arc::clone(&machine),
                     Arc::clone(&faults),
                     executor.clone(),
@@ -144,15 +137,15 @@ impl Cluster {
                     gateway,
                     world: world.clone(),
                     policy: policy(&setup),
-                    present: Arc::new(Plain(references())),
-                    watch: Arc::new(Deaf),
+                    present: Arc::new(PlainPresenter(references())),
+                    watch: Arc::new(NoWatch),
                 };
                 match Engine::start(parts).await {
                     Ok(started) => {
                         *lock(&slot) = Some(started);
                         return;
                     }
-                    // The supervisor starts it again.
+                    // The supervisor restarts the process.
                     Err(_) => executor.sleep(500).await,
                 }
             }
@@ -176,7 +169,7 @@ impl Cluster {
         (0..self.setup.processes.clamp(1, 3)).all(|number| self.engine(number).is_some())
     }
 
-    /// A process dies at once and comes back later.
+    /// Kills a process, which comes back later.
     pub fn crash(&mut self, number: u64, back: u64) {
         let at = self.executor.now().saturating_add(back);
         let place = usize::try_from(number).unwrap_or(usize::MAX);
@@ -191,14 +184,14 @@ impl Cluster {
         }
     }
 
-    /// A process is not run for a while.
+    /// Pauses a process.
     pub fn pause(&self, number: u64, ms: u64) {
         if let Some(process) = usize::try_from(number).ok().and_then(|place| self.processes.get(place)) {
             self.executor.pause(process.group, self.executor.now().saturating_add(ms));
         }
     }
 
-    /// No process is run, or started, before an instant.
+    /// Pauses all processes until an instant, and postpones restarts.
     pub fn freeze(&mut self, until: u64) {
         for process in &mut self.processes {
             self.executor.pause(process.group, until);
@@ -206,7 +199,7 @@ impl Cluster {
         }
     }
 
-    /// A process is asked to stop; it is gone a little later and comes back.
+    /// Starts the graceful shutdown of a process.
     pub fn drain(&self, number: u64) {
         if let (Some(engine), Some(process)) =
             (self.engine(number), usize::try_from(number).ok().and_then(|place| self.processes.get(place)))
@@ -217,14 +210,14 @@ impl Cluster {
         }
     }
 
-    /// Brings back whoever's time has come.
-    pub fn bring_back(&mut self, everybody: bool) {
+    /// Restarts the dead processes whose time has come, or all of them.
+    pub fn bring_back(&mut self, all: bool) {
         for place in 0..self.processes.len() {
             let due = self
                 .processes
                 .get(place)
                 .and_then(|process| process.back_at)
-                .is_some_and(|at| everybody || at <= self.executor.now());
+                .is_some_and(|at| all || at <= self.executor.now());
             if due {
                 let process = self.boot(u64::try_from(place).unwrap_or(0));
                 if let Some(old) = self.processes.get_mut(place) {
@@ -234,13 +227,13 @@ impl Cluster {
         }
     }
 
-    /// When somebody comes back or hangs up next.
+    /// Time of the next restart or hang-up.
     fn next_own(&self) -> Option<u64> {
         let backs = self.processes.iter().filter_map(|process| process.back_at);
         backs.chain(self.hang_ups.iter().map(|(at, _)| *at)).min()
     }
 
-    /// Runs until an instant, or until `done` says so.
+    /// Runs until an instant or until `done`.
     pub fn run(&mut self, until: u64, mut done: impl FnMut(&Cluster) -> bool) {
         while self.executor.now() < until && !done(self) {
             let limit = self.next_own().unwrap_or(until).clamp(self.executor.now(), until);
@@ -268,20 +261,26 @@ impl Cluster {
         }
     }
 
-    /// A client asks a process; the answer is noted when it comes. Says where.
+    /// Sends a client's request to a process. Returns the index of the call.
     pub fn ask(&mut self, number: u64, ask: Ask, patience: Option<u64>) -> usize {
         let asked = {
-            let id = request_id(lock(&self.reply).len());
-            ask.asked(&lock(&self.learnt), id)
+            let id = request_id(lock(&self.calls).len());
+            ask.asked(&lock(&self.known), id)
         };
         self.hand(number, ask, asked, patience)
     }
 
-    /// Hands a request to a process.
-    pub fn hand(&mut self, number: u64, ask: Ask, asked: Option<Asked>, patience: Option<u64>) -> usize {
-        let place = lock(&self.reply).len();
-        let commits = lock(&self.machine).shelf.history().len();
-        let mut reply = ProviderReply {
+    /// Sends a prepared request to a process. Returns the index of the call.
+    pub fn hand(
+        &mut self,
+        number: u64,
+        ask: Ask,
+        asked: Option<ClientRequest>,
+        patience: Option<u64>,
+    ) -> usize {
+        let place = lock(&self.calls).len();
+        let commits = lock(&self.machine).store.history().len();
+        let mut call = ClientCall {
             ask,
             process: number,
             invoked: self.executor.now(),
@@ -290,26 +289,28 @@ impl Cluster {
             response: None,
         };
         let Some(engine) = self.engine(number) else {
-            reply.returned = Some(reply.invoked);
-            reply.response = Some(Response::NobodyThere);
-            lock(&self.reply).push(reply);
+            call.returned = Some(call.invoked);
+            call.response = Some(Response::NobodyThere);
+            lock(&self.calls).push(call);
             return place;
         };
-        lock(&self.reply).push(reply);
+        lock(&self.calls).push(call);
         let group =
             self.processes.get(usize::try_from(number).unwrap_or(0)).map_or(OUTSIDE, |process| process.group);
-        let (log, learnt, executor, bug) =
-            (Arc::clone(&self.reply), Arc::clone(&self.learnt), self.executor.clone(), self.bug);
+        let (log, known, executor, bug) =
+            (Arc::clone(&self.calls), Arc::clone(&self.known), self.executor.clone(), self.bug);
         let machine = Arc::clone(&self.machine);
         let look = if let Ask::Look { number } = ask { self.look(number) } else { None };
         let operator = self.operator();
         let task = self.executor.spawn(group, async move {
             let response = match (asked, look) {
-                (Some(asked), _) => Some(Response::Submitted(door::submit(&engine, asked, ask, bug).await)),
-                (None, Some(look)) => Some(door::look(&engine, look, bug).await),
+                (Some(asked), _) => {
+                    Some(Response::Submitted(frontend::submit(&engine, asked, ask, bug).await))
+                }
+                (None, Some(look)) => Some(frontend::look(&engine, look, bug).await),
                 (None, None) => match ask {
                     Ask::Resolve { tenant, letter, how } => {
-                        door::resolve(&engine, (tenant, letter), place, |letter| {
+                        frontend::resolve(&engine, (tenant, letter), place, |letter| {
                             operator.decides(letter, how)
                         })
                         .await
@@ -318,13 +319,13 @@ impl Cluster {
                 },
             };
             if let Some(response) = &response {
-                learn(&mut lock(&learnt), ask, response);
-                learn_charge(&mut lock(&learnt), &lock(&machine), ask, response);
+                learn(&mut lock(&known), ask, response);
+                learn_charge(&mut lock(&known), &lock(&machine), ask, response);
                 executor.note(&[4, u64::try_from(place).unwrap_or(0), digest(response)]);
             }
-            if let Some(reply) = lock(&log).get_mut(place) {
-                reply.returned = Some(executor.now());
-                reply.response = response.or(Some(Response::NobodyThere));
+            if let Some(call) = lock(&log).get_mut(place) {
+                call.returned = Some(executor.now());
+                call.response = response.or(Some(Response::NobodyThere));
             }
         });
         if let Some(patience) = patience {
@@ -333,11 +334,12 @@ impl Cluster {
         place
     }
 
-    /// The provider hints at one of the payments that are under way; mostly at one it may have executed.
+    /// Sends a hint about a payment with pending work, mostly one that the provider may have
+    /// executed.
     pub fn hint(&mut self, number: u64, which: u64) {
         let open: Vec<Payment> = {
             let machine = lock(&self.machine);
-            let work = machine.shelf.rows().values().filter_map(|row| match row.as_ref() {
+            let work = machine.store.rows().values().filter_map(|row| match row.as_ref() {
                 Row::Outbox(outbox) => Some(outbox),
                 _ => None,
             });
@@ -354,13 +356,13 @@ impl Cluster {
             self.processes.get(usize::try_from(number).unwrap_or(0)).map_or(OUTSIDE, |process| process.group);
         let hinted = Arc::clone(&self.hinted);
         self.executor.spawn(group, async move {
-            // A hint that is lost is one that never came.
+            // A failed hint counts as one that never came.
             let moved = engine.hint(payment).await.unwrap_or(0);
             *lock(&hinted) += u64::try_from(moved).unwrap_or(0);
         });
     }
 
-    /// An operator, who sees more than the engine does.
+    /// An operator, who also sees the provider's effects.
     fn operator(&self) -> Operator {
         Operator {
             provider: Arc::clone(&self.provider),
@@ -369,15 +371,15 @@ impl Cluster {
         }
     }
 
-    /// What a look looks at.
-    fn look(&self, number: u64) -> Option<door::Look> {
-        let learnt = lock(&self.learnt);
+    /// The object of a read.
+    fn look(&self, number: u64) -> Option<frontend::Look> {
+        let known = lock(&self.known);
         if number.is_multiple_of(3) {
-            let place = usize::try_from(number / 3).ok()? % learnt.accounts.len().max(1);
-            return learnt.accounts.keys().nth(place).map(|code| door::Look::Balance(code.clone()));
+            let place = usize::try_from(number / 3).ok()? % known.accounts.len().max(1);
+            return known.accounts.keys().nth(place).map(|code| frontend::Look::Balance(code.clone()));
         }
         let machine = lock(&self.machine);
-        let (charges, payouts) = (machine.shelf.charges(), machine.shelf.payouts());
+        let (charges, payouts) = (machine.store.charges(), machine.store.payouts());
         let payments: Vec<(Payment, TenantId)> = charges
             .chain(payouts)
             .filter_map(|row| match row {
@@ -388,7 +390,7 @@ impl Cluster {
             .collect();
         let place = usize::try_from(number / 3).ok()? % payments.len().max(1);
         let (id, owner) = payments.get(place).copied()?;
-        Some(door::Look::Payment { id, owner: owner.to_i64(), asking: i64::try_from(number % 3).ok()? })
+        Some(frontend::Look::Payment { id, owner: owner.to_i64(), asking: i64::try_from(number % 3).ok()? })
     }
 }
 
@@ -398,9 +400,9 @@ impl Drop for Cluster {
     }
 }
 
-/// What a client remembers of an answer.
-fn learn(learnt: &mut Learnt, ask: Ask, response: &Response) {
-    let (Ask::Keep { key, .. }, Response::Submitted(Submitted::Answer { settled, .. })) = (ask, response)
+/// Stores the ids of an answer for later requests.
+fn learn(known: &mut ClientKnowledge, ask: Ask, response: &Response) {
+    let (Ask::Ledger { key, .. }, Response::Submitted(Submitted::Answer { settled, .. })) = (ask, response)
     else {
         return;
     };
@@ -408,14 +410,14 @@ fn learn(learnt: &mut Learnt, ask: Ask, response: &Response) {
     let number = body.strip_prefix(r#"{"n":""#).and_then(|rest| rest.split('"').next()?.parse::<i64>().ok());
     let Some(number) = number else { return };
     match key % 12 {
-        2 => drop(learnt.holds.insert(key, HoldId::from_i64(number))),
-        0 | 5 => drop(learnt.transactions.insert(key, TransactionId::from_i64(number))),
+        2 => drop(known.holds.insert(key, HoldId::from_i64(number))),
+        0 | 5 => drop(known.transactions.insert(key, TransactionId::from_i64(number))),
         _ => {}
     }
 }
 
-/// Which charge a key made: a client that was told `pending` looks whether it is there.
-fn learn_charge(learnt: &mut Learnt, machine: &Machine, ask: Ask, response: &Response) {
+/// Stores the charge of a key. After `pending`, the client reads whether the charge exists.
+fn learn_charge(known: &mut ClientKnowledge, machine: &Machine, ask: Ask, response: &Response) {
     let (Ask::Charge { tenant, key, .. }, Response::Submitted(submitted)) = (ask, response) else { return };
     let charge = match submitted {
         Submitted::Answer { settled, .. } => {
@@ -426,14 +428,16 @@ fn learn_charge(learnt: &mut Learnt, machine: &Machine, ask: Ask, response: &Res
         Submitted::Pending { payment: Payment::Charge(charge), .. } => Some(*charge),
         _ => None,
     };
-    if let Some(charge) = charge.filter(|id| machine.shelf.whose(&RowKey::Charge(UNTOLD, *id)).is_some()) {
-        learnt.charges.entry((tenant, key)).or_insert(charge);
+    if let Some(charge) =
+        charge.filter(|id| machine.store.find_row(|tenant| RowKey::Charge(tenant, *id)).is_some())
+    {
+        known.charges.entry((tenant, key)).or_insert(charge);
     }
 }
 
-/// What was heard, as one number.
+/// A hash of the response.
 fn digest(response: &Response) -> u64 {
-    let mut sum = Sum::default();
+    let mut sum = FixedHasher::default();
     std::mem::discriminant(response).hash(&mut sum);
     match response {
         Response::Submitted(submitted) => {
@@ -461,7 +465,6 @@ fn digest(response: &Response) -> u64 {
     sum.finish()
 }
 
-/// The references of the simulated store.
 pub fn references() -> References {
     References::new(MacKey::new(&[7; 32]))
 }

@@ -1,8 +1,8 @@
-//! One run: a quiet beginning, a phase of faults in which nothing may go wrong, a phase without faults in which
-//! everything must come to its end, and the checks.
+//! One run: a start without faults, a phase with faults, a phase without faults in which all work
+//! must end, and the checks.
 
 mod cluster;
-mod door;
+mod frontend;
 mod operator;
 mod settle;
 
@@ -13,31 +13,30 @@ use crate::check::{self, Evidence, Violation};
 use crate::client::{ACCOUNTS, LIVES, opening};
 use crate::executor::lock;
 use crate::faults::{Fault, Point};
-use crate::script::{Ask, Event, Script, What};
+use crate::script::{Action, Ask, Event, Script};
 use counterfoil_core::types::time::Time;
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_store::Row;
 use std::collections::BTreeMap;
 
-/// What came of a run.
+/// Result of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Everything that happened, as one number.
+    /// A hash of everything that happened.
     pub trace: u64,
-    /// What must not be.
+    /// Violations that are new.
     pub violations: Vec<Violation>,
-    /// What must not be either, and is known ([`check::OPEN`]).
+    /// Violations by known defects ([`check::OPEN`]).
     pub known: Vec<Violation>,
-    /// The faults that struck, to be listed in a script.
+    /// The faults that struck, for a script.
     pub struck: BTreeMap<Point, Fault>,
     /// Places reached, by site.
     pub reached: [u64; 5],
-    /// What there was to look at.
     pub seen: Seen,
 }
 
 impl Outcome {
-    /// A run that ended in a panic.
+    /// The result of a run that panicked.
     pub fn panicked(what: String) -> Outcome {
         Outcome {
             trace: 0,
@@ -50,47 +49,39 @@ impl Outcome {
     }
 }
 
-/// Counts of one run, to show that it was not empty.
+/// Counts of a run, to show that the run was not empty.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
-    /// Requests.
     pub asks: u64,
-    /// Requests that got their stored answer.
+    /// Requests with a stored answer.
     pub answers: u64,
-    /// Charges made.
     pub charges: u64,
-    /// Captures, voids and refunds begun.
+    /// Captures, voids and refunds.
     pub operations: u64,
-    /// Payouts begun.
     pub payouts: u64,
-    /// Work that hints have brought forward.
+    /// Pieces of work brought forward by hints.
     pub hints: u64,
-    /// Effects at the provider.
     pub effects: u64,
-    /// Charges that ended with a human.
+    /// Parked work at the end.
     pub parked: u64,
-    /// Transactions of the ledger.
     pub transactions: u64,
-    /// Commits.
     pub commits: u64,
-    /// Processes that died.
     pub crashes: u64,
-    /// Virtual milliseconds.
     pub ms: u64,
-    /// Tasks that were run.
+    /// Task polls.
     pub polls: u64,
 }
 
-/// Time without any progress after which the beginning counts as failed.
+/// Time limit of each step of the start.
 const PATIENCE: u64 = 300_000;
 
-/// Runs a script. `bug` is what is broken on purpose.
+/// Runs a script, with a planted bug if any.
 pub fn run(script: &Script, bug: Option<Bug>) -> Outcome {
-    witnessed(script, bug).0
+    run_with_evidence(script, bug).0
 }
 
-/// Runs a script and keeps what the checks looked at.
-pub fn witnessed(script: &Script, bug: Option<Bug>) -> (Outcome, Evidence) {
+/// Runs a script and returns the evidence of the checks as well.
+pub fn run_with_evidence(script: &Script, bug: Option<Bug>) -> (Outcome, Evidence) {
     let mut cluster = Cluster::new(script, bug);
     cluster.boot_all();
     if let Err(violation) = begin(&mut cluster, needs_ledger(script)) {
@@ -99,7 +90,7 @@ pub fn witnessed(script: &Script, bug: Option<Bug>) -> (Outcome, Evidence) {
     let (quiet, events) =
         script.events.split_at(usize::try_from(script.setup.quiet).unwrap_or(0).min(script.events.len()));
     for event in quiet {
-        if let What::Ask { process, ask, .. } = event.what {
+        if let Action::Ask { process, ask, .. } = event.action {
             let place = cluster.ask(process, ask, None);
             answered(&mut cluster, place);
         }
@@ -117,19 +108,19 @@ pub fn witnessed(script: &Script, bug: Option<Bug>) -> (Outcome, Evidence) {
     (outcome, evidence)
 }
 
-/// Whether anybody asks for something that needs the accounts.
+/// Whether a request of the script needs the ledger accounts.
 fn needs_ledger(script: &Script) -> bool {
-    script.events.iter().any(|event| match event.what {
-        What::Ask { ask: Ask::Charge { key, .. }, .. } => key % 6 == 0 || key >= LIVES,
-        What::Ask {
-            ask: Ask::Keep { .. } | Ask::Operate { .. } | Ask::Payout { .. } | Ask::Look { .. },
+    script.events.iter().any(|event| match event.action {
+        Action::Ask { ask: Ask::Charge { key, .. }, .. } => key % 6 == 0 || key >= LIVES,
+        Action::Ask {
+            ask: Ask::Ledger { .. } | Ask::Operate { .. } | Ask::Payout { .. } | Ask::Look { .. },
             ..
         } => true,
         _ => false,
     })
 }
 
-/// Starts everybody and opens the accounts, without faults.
+/// Starts all processes and opens the accounts, without faults.
 fn begin(cluster: &mut Cluster, ledger: bool) -> Result<(), Violation> {
     let stuck = |what: &str| Err(Violation::new("begin", "I9", format!("without any fault, {what}")));
     cluster.run(PATIENCE, Cluster::all_up);
@@ -139,61 +130,61 @@ fn begin(cluster: &mut Cluster, ledger: bool) -> Result<(), Violation> {
     let openings = if ledger { u64::try_from(ACCOUNTS.len()).unwrap_or(0).saturating_add(3) } else { 0 };
     for number in 0..openings {
         let id = Ulid::new(Time::from_ms(0), u128::from(number));
-        let ask = Ask::Keep { key: number, body: 0 };
+        let ask = Ask::Ledger { key: number, body: 0 };
         let place = cluster.hand(0, ask, opening(number, id), None);
         if !answered(cluster, place) {
             return stuck("an account cannot be opened");
         }
     }
-    lock(&cluster.reply).clear();
-    let mut learnt = lock(&cluster.learnt);
-    *learnt = crate::client::Learnt::default();
-    for row in lock(&cluster.machine).shelf.rows().values() {
+    lock(&cluster.calls).clear();
+    let mut known = lock(&cluster.known);
+    *known = crate::client::ClientKnowledge::default();
+    for row in lock(&cluster.machine).store.rows().values() {
         if let Row::Account(account) = row.as_ref() {
-            learnt.accounts.insert(account.code.as_str().to_owned(), account.id);
+            known.accounts.insert(account.code.as_str().to_owned(), account.id);
         }
     }
     Ok(())
 }
 
-/// Runs until the request at `place` has its answer; says whether it got one.
+/// Runs until the request at `place` has the answer; returns whether it got one.
 fn answered(cluster: &mut Cluster, place: usize) -> bool {
     let is_there =
-        |cluster: &Cluster| lock(&cluster.reply).get(place).is_some_and(|reply| reply.returned.is_some());
+        |cluster: &Cluster| lock(&cluster.calls).get(place).is_some_and(|call| call.returned.is_some());
     let until = cluster.executor.now().saturating_add(PATIENCE);
     cluster.run(until, is_there);
     is_there(cluster)
 }
 
-/// The phase of faults.
+/// The phase with faults.
 fn act(cluster: &mut Cluster, script: &Script, events: &[Event], start: u64) {
-    // A drained process is gone a little later.
+    // Processes that shut down, with the time of the exit.
     let mut gone: Vec<(u64, u64)> = Vec::new();
-    // What everybody slept through puts off what comes after.
+    // A pause of all processes postpones the later events.
     let mut start = start;
     for event in events {
         let at = start.saturating_add(event.at);
         leave(cluster, &mut gone, at);
         cluster.run(at, |_| false);
         let now = cluster.executor.now();
-        match event.what {
-            What::Ask { process, ask, patience } => {
+        match event.action {
+            Action::Ask { process, ask, patience } => {
                 cluster.ask(process, ask, patience);
             }
-            What::Crash { process, back } => cluster.crash(process, back),
-            What::Pause { process, ms } => cluster.pause(process, ms),
-            What::Drain { process } => {
+            Action::Crash { process, back } => cluster.crash(process, back),
+            Action::Pause { process, ms } => cluster.pause(process, ms),
+            Action::Drain { process } => {
                 cluster.drain(process);
                 gone.push((now.saturating_add(6_000), process));
             }
-            What::Hint { process, number } => cluster.hint(process, number),
-            What::Freeze(ms) => {
+            Action::Hint { process, number } => cluster.hint(process, number),
+            Action::Freeze(ms) => {
                 cluster.freeze(now.saturating_add(ms));
                 cluster.run(now.saturating_add(ms), |_| false);
                 start = start.saturating_add(ms);
             }
-            What::StoreDown(ms) => lock(&cluster.machine).down_until = now.saturating_add(ms),
-            What::ProviderDown(ms) => lock(&cluster.provider).down_until = now.saturating_add(ms),
+            Action::StoreDown(ms) => lock(&cluster.machine).down_until = now.saturating_add(ms),
+            Action::ProviderDown(ms) => lock(&cluster.provider).down_until = now.saturating_add(ms),
         }
     }
     let end = start.saturating_add(script.setup.end);
@@ -212,19 +203,19 @@ fn leave(cluster: &mut Cluster, gone: &mut Vec<(u64, u64)>, until: u64) {
 
 fn outcome(cluster: &Cluster, violations: Vec<Violation>) -> Outcome {
     let machine = lock(&cluster.machine);
-    let rows = machine.shelf.rows();
+    let rows = machine.store.rows();
     let count = |wanted: fn(&Row) -> bool| {
         u64::try_from(rows.values().filter(|row| wanted(row)).count()).unwrap_or(0)
     };
-    let reply = lock(&cluster.reply);
-    let answered = |it: &&crate::client::ProviderReply| {
+    let calls = lock(&cluster.calls);
+    let answered = |it: &&crate::client::ClientCall| {
         use counterfoil_engine::service::Submitted;
         matches!(it.response, Some(crate::client::Response::Submitted(Submitted::Answer { .. })))
     };
     let size = |length: usize| u64::try_from(length).unwrap_or(0);
     let seen = Seen {
-        asks: size(reply.len()),
-        answers: size(reply.iter().filter(answered).count()),
+        asks: size(calls.len()),
+        answers: size(calls.iter().filter(answered).count()),
         charges: count(|row| matches!(row, Row::Charge(_))),
         operations: count(|row| matches!(row, Row::Operation(_))),
         payouts: count(|row| matches!(row, Row::Payout(_))),
@@ -232,7 +223,7 @@ fn outcome(cluster: &Cluster, violations: Vec<Violation>) -> Outcome {
         effects: size(lock(&cluster.provider).effects.len()),
         parked: count(|row| matches!(row, Row::Outbox(outbox) if outbox.parked.is_some())),
         transactions: count(|row| matches!(row, Row::Transaction(_))),
-        commits: size(machine.shelf.history().len()),
+        commits: size(machine.store.history().len()),
         crashes: cluster.crashes,
         ms: cluster.executor.now(),
         polls: cluster.executor.polls(),

@@ -1,7 +1,8 @@
-//! Operators: they settle dead letters at any moment while faults strike, and afterwards, one by one, what they can.
+//! Operators resolve dead letters at any moment during the faults, and all remaining ones
+//! afterwards.
 //!
-//! An operator never lies: `fail` says that nothing happened, and is said only by one who sees that at the provider
-//! itself. Where the engine cannot ask, the human's word counts, so a lie would be believed.
+//! An operator never lies: `fail` is used only if the provider has not executed the step. Where the
+//! engine cannot ask the provider, the operator's word counts, so a lie would be believed.
 
 use super::cluster::Cluster;
 use super::{answered, settle};
@@ -16,19 +17,18 @@ use counterfoil_core::types::time::Span;
 use counterfoil_engine::service::{DeadLetter, Resolution};
 use std::sync::{Arc, Mutex};
 
-/// Dead letters that are settled after the faults, in one run and for one tenant.
+/// Dead letters resolved after the faults, per run and tenant.
 const LETTERS_MAX: u64 = 6;
 
-/// An operator.
 pub(super) struct Operator {
     pub(super) provider: Arc<Mutex<Provider>>,
     pub(super) executor: Executor,
-    /// Nothing strikes any more, and nobody else decides.
+    /// Whether the faults are over.
     pub(super) is_quiet: bool,
 }
 
 impl Operator {
-    /// What is decided of a letter.
+    /// Decides on a dead letter.
     pub(super) fn decides(&self, letter: &DeadLetter, how: u64) -> Resolution {
         match how {
             0 => Resolution::Adopt,
@@ -40,7 +40,7 @@ impl Operator {
         }
     }
 
-    /// Whether the step was certainly not done, and no request for it can still arrive.
+    /// Whether the step was not executed and no request for it can still arrive.
     fn has_not_happened(&self, letter: &DeadLetter) -> bool {
         let work = &letter.outbox;
         let Some(step) = flow::step(work.saga) else { return false };
@@ -55,7 +55,7 @@ impl Operator {
     }
 }
 
-/// After the faults: tries on each dead letter whatever may settle it.
+/// After the faults: tries every resolution on each dead letter.
 pub(super) fn settle_letters(cluster: &mut Cluster, violations: &mut Vec<Violation>) {
     for tenant in 1..=2 {
         let mut letter = 0;
@@ -64,11 +64,11 @@ pub(super) fn settle_letters(cluster: &mut Cluster, violations: &mut Vec<Violati
             if before == 0 {
                 return;
             }
-            for how in 0..super::door::HOWS {
+            for how in 0..super::frontend::RESOLUTIONS {
                 let process = how % cluster.setup.processes.clamp(1, 3);
                 let crashes = cluster.crashes;
                 let place = cluster.ask(process, Ask::Resolve { tenant, letter, how }, None);
-                // A listed fault may still take the process away, or put it to sleep.
+                // A listed fault may still kill or pause the process.
                 let excused = |cluster: &Cluster| {
                     cluster.crashes > crashes || cluster.executor.paused_until().is_some()
                 };
@@ -82,12 +82,12 @@ pub(super) fn settle_letters(cluster: &mut Cluster, violations: &mut Vec<Violati
                     break;
                 }
             }
-            // What nobody can settle stays, and the next one is looked at.
+            // A dead letter that no resolution settles stays; try the next one.
             letter += u64::from(parked(cluster) >= before);
         }
     }
 }
 
 fn parked(cluster: &Cluster) -> u64 {
-    lock(&cluster.machine).shelf.tally(START).parked
+    lock(&cluster.machine).store.tally(START).parked
 }

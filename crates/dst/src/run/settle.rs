@@ -1,4 +1,5 @@
-//! The phase without faults: everybody is up, the store and the provider answer, and everything must come to its end.
+//! The phase without faults: all processes are up, store and provider answer, and all work must
+//! end.
 
 use super::cluster::Cluster;
 use super::operator::settle_letters;
@@ -11,22 +12,22 @@ use counterfoil_core::outbox::Payment;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::service::Submitted;
-use counterfoil_store::{Due, Row, RowKey, UNTOLD};
+use counterfoil_store::{Due, Row, RowKey};
 use std::collections::BTreeSet;
 
-/// Time in which all work must come to its end. A provider that stores its errors for a day is asked every half minute
+/// Time limit for all work. A provider that stores its errors for a day is asked every half minute
 /// until `not found` is proof.
 const WORK_MAX: u64 = 3 * 86_400_000;
-/// Rounds in which nothing at all happens to work that is due: commits that were slow when faults stopped may take a
+/// Rounds without progress of due work. Commits that were slow when the faults ended may take a
 /// minute each.
 const IDLE_MAX: u32 = 60;
-/// Rounds of asking for what is still open.
+/// Rounds of retries for open keys.
 const ASKS_MAX: u32 = 40;
 
-/// A key that was used: what for, its tenant and its number.
+/// A used key: kind, tenant and number.
 type Used = (&'static str, u64, u64);
 
-/// Runs to the end; says what did not get there.
+/// Runs to the end of all work; returns the violations of liveness.
 pub(super) fn settle(cluster: &mut Cluster) -> Vec<Violation> {
     lock(&cluster.faults).stop();
     lock(&cluster.machine).down_until = 0;
@@ -62,7 +63,7 @@ pub(super) fn settle(cluster: &mut Cluster) -> Vec<Violation> {
     if cluster.setup.operators > 0 && violations.is_empty() {
         settle_letters(cluster, &mut violations);
     }
-    // What is still in the wire arrives now, if it ever does.
+    // Delivers the requests that are still on the network.
     let late = cluster.setup.profile.rules.late_delivery.ms().saturating_add(30_000);
     cluster.freeze(cluster.executor.now().saturating_add(late));
     let end = cluster.executor.now().saturating_add(late).saturating_add(2_000);
@@ -73,17 +74,17 @@ pub(super) fn settle(cluster: &mut Cluster) -> Vec<Violation> {
     violations
 }
 
-/// Whether a request that was asked for long ago is being worked on only now.
+/// Whether a late request is still being worked on.
 fn is_at_work(cluster: &Cluster) -> bool {
-    lock(&cluster.machine).shelf.leases() > 0
+    lock(&cluster.machine).store.leases() > 0
 }
 
 fn has_overdue_hold(cluster: &Cluster) -> bool {
     let now = START.plus(Span::from_ms(cluster.executor.now()));
-    !lock(&cluster.machine).shelf.due(Due::Holds, now, 1).is_empty()
+    !lock(&cluster.machine).store.due(Due::Holds, now, 1).is_empty()
 }
 
-/// Lets time go on, as fast as nothing happens, until no work is left but what is parked.
+/// Advances time until only parked work is left. Idle time is skipped.
 pub(super) fn work_off(cluster: &mut Cluster, violations: &mut Vec<Violation>) {
     let (mut last, mut idle) = (None, 0_u32);
     let end = cluster.executor.now().saturating_add(WORK_MAX);
@@ -100,60 +101,60 @@ pub(super) fn work_off(cluster: &mut Cluster, violations: &mut Vec<Violation>) {
             break;
         }
         let now = cluster.executor.now();
-        // Somebody at work is not stopped: only a wait that everybody knows of is slept through.
+        // Only a wait without any lease is skipped, so running work is not interrupted.
         if !next.is_held && next.due > now.saturating_add(1_000) {
             cluster.freeze(next.due);
             cluster.run(next.due, |_| false);
         }
         let until = next.due.max(now).saturating_add(2_500);
-        // Work changes with a commit and not otherwise.
+        // Work changes only with a commit.
         cluster.run(until, |cluster| {
             let now = commits(cluster);
             now != std::mem::replace(&mut seen, now) && next_work(cluster) != Some(next)
         });
     }
-    violations.push(Violation::new("liveness", "I9", "work never comes to its end".to_owned()));
+    violations.push(Violation::new("liveness", "I9", "work does not end".to_owned()));
 }
 
-/// The work that is due next.
+/// The next due work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Next {
-    /// Whether somebody holds any work at all.
+struct NextWork {
+    /// Whether any work is leased.
     is_held: bool,
     due: u64,
     revision: u64,
 }
 
-/// The work that is due next, if there is any.
-fn next_work(cluster: &Cluster) -> Option<Next> {
+/// The next due work, if any.
+fn next_work(cluster: &Cluster) -> Option<NextWork> {
     let machine = lock(&cluster.machine);
-    let open = machine.shelf.work().filter_map(|row| match row {
+    let open = machine.store.work().filter_map(|row| match row {
         Row::Outbox(outbox) if outbox.parked.is_none() => Some(outbox),
         _ => None,
     });
     let (mut next, mut held) = (None, false);
     for outbox in open {
-        let claim = machine.shelf.whose(&RowKey::Claim(UNTOLD, outbox.claim));
+        let claim = machine.store.find_row(|tenant| RowKey::Claim(tenant, outbox.claim));
         held |= matches!(claim, Some(Row::Claim(claim)) if claim.state.lease().is_some());
         let one = (since_start(outbox.due_at), outbox.revision);
         next = Some(next.map_or(one, |least: (u64, u64)| least.min(one)));
     }
-    next.map(|(due, revision)| Next { is_held: held, due, revision })
+    next.map(|(due, revision)| NextWork { is_held: held, due, revision })
 }
 
 fn commits(cluster: &Cluster) -> usize {
-    lock(&cluster.machine).shelf.history().len()
+    lock(&cluster.machine).store.history().len()
 }
 
 fn since_start(at: Time) -> u64 {
     at.since(START).ms()
 }
 
-/// Work that only a client's retry continues is taken over when its lease is over.
+/// Skips to the end of the leases: bulk requests continue only with a retry after that.
 fn sleep_until_leases_end(cluster: &mut Cluster) {
     let until = {
         let machine = lock(&cluster.machine);
-        let leases = machine.shelf.rows().values().filter_map(|row| match row.as_ref() {
+        let leases = machine.store.rows().values().filter_map(|row| match row.as_ref() {
             Row::Claim(claim) => claim.state.lease().map(|lease| lease.until),
             _ => None,
         });
@@ -165,20 +166,19 @@ fn sleep_until_leases_end(cluster: &mut Cluster) {
     }
 }
 
-/// The keys that were used.
 fn used(cluster: &Cluster) -> BTreeSet<Used> {
-    let reply = lock(&cluster.reply);
-    let keys = reply.iter().filter_map(|reply| match reply.ask {
+    let calls = lock(&cluster.calls);
+    let keys = calls.iter().filter_map(|call| match call.ask {
         Ask::Charge { tenant, key, .. } => Some(("charge", tenant, key)),
         Ask::Operate { tenant, key, .. } => Some(("operate", tenant, key)),
         Ask::Payout { tenant, key, .. } => Some(("payout", tenant, key)),
-        Ask::Keep { key, .. } => Some(("keep", 1, key)),
+        Ask::Ledger { key, .. } => Some(("keep", 1, key)),
         Ask::Look { .. } | Ask::Resolve { .. } => None,
     });
     keys.collect()
 }
 
-/// Asks once more for every open key, and keeps those that still have no end.
+/// Retries every open key, and removes those with a final answer.
 fn ask_all(cluster: &mut Cluster, open: &mut BTreeSet<Used>, round: u64, violations: &mut Vec<Violation>) {
     let processes = cluster.setup.processes.clamp(1, 3);
     let mut asked = Vec::new();
@@ -189,7 +189,7 @@ fn ask_all(cluster: &mut Cluster, open: &mut BTreeSet<Used>, round: u64, violati
             "charge" => Ask::Charge { tenant, key, body },
             "operate" => Ask::Operate { tenant, key, body },
             "payout" => Ask::Payout { tenant, key, body },
-            _ => Ask::Keep { key, body },
+            _ => Ask::Ledger { key, body },
         };
         asked.push((used, body, cluster.ask(turn % processes, ask, None)));
     }
@@ -197,15 +197,15 @@ fn ask_all(cluster: &mut Cluster, open: &mut BTreeSet<Used>, round: u64, violati
     let mut waiting = asked.iter().map(|(_, _, place)| *place).peekable();
     let until = cluster.executor.now().saturating_add(60_000);
     cluster.run(until, |cluster| {
-        let reply = lock(&cluster.reply);
-        let returned = |place: &usize| reply.get(*place).is_some_and(|reply| reply.returned.is_some());
+        let calls = lock(&cluster.calls);
+        let returned = |place: &usize| calls.get(*place).is_some_and(|call| call.returned.is_some());
         while waiting.next_if(returned).is_some() {}
         waiting.peek().is_none()
     });
     for (used, said, place) in asked {
-        let response = lock(&cluster.reply).get(place).and_then(|reply| reply.response.clone());
+        let response = lock(&cluster.calls).get(place).and_then(|call| call.response.clone());
         let is_over = match response {
-            // A listed fault took the process it was asked of, or put it to sleep.
+            // A listed fault has killed or paused the process.
             None if cluster.crashes > crashes || cluster.executor.paused_until().is_some() => false,
             None => {
                 let what = format!("{used:?}: a request got no answer within a minute without faults");
@@ -218,18 +218,19 @@ fn ask_all(cluster: &mut Cluster, open: &mut BTreeSet<Used>, round: u64, violati
                 | Submitted::Invalid(_)
                 | Submitted::NotFound => true,
                 Submitted::Pending { .. } => is_parked(cluster, used),
-                // What is parked stands in the way until a human decides.
+                // Parked work locks the payment until an operator decides.
                 Submitted::InProgress => is_in_the_way(cluster, used),
-                // A claim that was still under way came first; the next round asks for what it stands for.
+                // A claim with the other body was committed late. The next round asks with that
+                // body.
                 Submitted::Mismatch if body(cluster, used) != said => false,
                 Submitted::Mismatch => {
-                    let what = format!("{used:?}: the request the record was made for is told to be another");
+                    let what = format!("{used:?}: the claim's own request got `mismatch`");
                     violations.push(Violation::new("mismatch", "I13", what));
                     true
                 }
                 Submitted::InUse | Submitted::StoreUnavailable | Submitted::Draining => false,
             },
-            // It names something that was never made.
+            // The request names something that was never created.
             Some(_) => true,
         };
         if is_over {
@@ -238,31 +239,32 @@ fn ask_all(cluster: &mut Cluster, open: &mut BTreeSet<Used>, round: u64, violati
     }
 }
 
-/// Whether the work under the key needs a human.
+/// Whether the key's work is parked.
 fn is_parked(cluster: &Cluster, (kind, tenant, key): Used) -> bool {
     let Some(request) = request(tenant, kind, key, 0, Ulid::from_bytes([0; 16])) else { return false };
     let machine = lock(&cluster.machine);
-    let Some(Row::Claim(claim)) = machine.shelf.whose(&RowKey::Claim(UNTOLD, request.claim)) else {
+    let Some(Row::Claim(claim)) = machine.store.find_row(|tenant| RowKey::Claim(tenant, request.claim))
+    else {
         return false;
     };
-    let work = machine.shelf.whose(&RowKey::Outbox(UNTOLD, claim.subject));
+    let work = machine.store.find_row(|tenant| RowKey::Outbox(tenant, claim.subject));
     matches!(work, Some(Row::Outbox(outbox)) if outbox.parked.is_some())
 }
 
-/// Whether some work for the charge an operation is about needs a human.
+/// Whether any work on the operation's charge is parked.
 fn is_in_the_way(cluster: &Cluster, (_, tenant, key): Used) -> bool {
-    let learnt = lock(&cluster.learnt);
-    let Some(charge) = learnt.charges.get(&(tenant, key / OPERATIONS)) else { return false };
+    let known = lock(&cluster.known);
+    let Some(charge) = known.charges.get(&(tenant, key / OPERATIONS)) else { return false };
     let machine = lock(&cluster.machine);
     let parked = |row: &Row| matches!(row, Row::Outbox(it) if it.payment == Payment::Charge(*charge) && it.parked.is_some());
-    machine.shelf.rows().values().any(|row| parked(row))
+    machine.store.rows().values().any(|row| parked(row))
 }
 
-/// The body the key was claimed with, or the first.
+/// The body of the key's claim, or the first body.
 fn body(cluster: &Cluster, (kind, tenant, key): Used) -> u64 {
     let Some(request) = request(tenant, kind, key, 0, Ulid::from_bytes([0; 16])) else { return 0 };
     let machine = lock(&cluster.machine);
-    let claimed = match machine.shelf.whose(&RowKey::Claim(UNTOLD, request.claim)) {
+    let claimed = match machine.store.find_row(|tenant| RowKey::Claim(tenant, request.claim)) {
         Some(Row::Claim(claim)) => Some(claim.fingerprint),
         _ => None,
     };

@@ -1,6 +1,6 @@
-//! Stores that break their promises, for the bug bank.
+//! Planted bugs of stores.
 
-use super::shelf::Shelf;
+use super::simulated::SimulatedStore;
 use crate::bank::Bug;
 use counterfoil_core::idempotency::claim::ClaimState;
 use counterfoil_core::ledger::account::Account;
@@ -18,7 +18,7 @@ use counterfoil_store::{
 };
 use std::sync::Arc;
 
-/// What stands after a set that the judge refuses and a broken store takes all the same.
+/// The rows after a set that the judge refuses and a broken store takes, or `None`.
 pub(super) fn judge(bug: Bug, set: &ChangeSet, before: &[Option<Row>]) -> Option<Vec<Option<Row>>> {
     let mut image = Image::default();
     for (change, row) in set.changes().iter().zip(before) {
@@ -29,7 +29,7 @@ pub(super) fn judge(bug: Bug, set: &ChangeSet, before: &[Option<Row>]) -> Option
         return None;
     }
     let after = set.changes().iter().zip(before).map(|(change, before)| match change {
-        // Nobody sees from the row itself that somebody else wrote it.
+        // The revision must not reveal the concurrent write.
         Change::Replace { row, .. } if bug == Bug::PayoutOverdraws => Some(seen_anew(row, before.as_ref())),
         Change::Insert(row) | Change::Replace { row, .. } => Some(Row::clone(row)),
         Change::Remove { .. } => None,
@@ -88,7 +88,7 @@ fn forced(motion: &Move, before: Option<&Row>) -> Balance {
     }
 }
 
-/// What a broken store keeps of a set that it took.
+/// The rows that a broken store keeps of an accepted set.
 pub(super) fn tear(
     bug: Bug,
     number: u64,
@@ -97,7 +97,7 @@ pub(super) fn tear(
     after: Vec<Option<Row>>,
 ) -> Vec<Option<Row>> {
     let strikes = number.is_multiple_of(3);
-    // The end of what a payment reserved stands in one set with the payment's.
+    // A reservation ends in the same set as its payment.
     let has = |wanted: fn(&RowKey) -> bool| set.changes().iter().any(|change| wanted(&change.key()));
     let refunds = has(|key| matches!(key, RowKey::Operation(..)));
     let pays_out = has(|key| matches!(key, RowKey::Payout(..)));
@@ -118,7 +118,7 @@ pub(super) fn tear(
     .collect()
 }
 
-/// A set without the end of what a payment reserved.
+/// Drops the end of a payment's reservation from the set.
 fn unreleased(bug: Bug, before: Option<&Row>, after: Option<Row>) -> Option<Row> {
     match (bug, after) {
         (Bug::RefundUnposted | Bug::PayoutUnposted, Some(Row::Transaction(it)))
@@ -189,7 +189,7 @@ fn torn(bug: Bug, change: &Change, before: Option<&Row>, after: Option<Row>) -> 
     }
 }
 
-/// A charge that does not say what its operations did.
+/// Drops the results of operations from the charge.
 fn forgetful(bug: Bug, before: Option<&Row>, mut charge: Charge) -> Charge {
     let Some(Row::Charge(before)) = before else { return charge };
     match bug {
@@ -200,67 +200,64 @@ fn forgetful(bug: Bug, before: Option<&Row>, mut charge: Charge) -> Charge {
     charge
 }
 
-/// A commit by a broken store.
 pub(super) fn commit(
     bug: Bug,
-    shelf: &mut Shelf,
+    store: &mut SimulatedStore,
     set: &ChangeSet,
     at: Time,
 ) -> Result<CommitReceipt, CommitError> {
-    let number = u64::try_from(shelf.history().len()).unwrap_or(0);
+    let number = u64::try_from(store.history().len()).unwrap_or(0);
     let strikes = set.id().to_i64() % 7 == 0 || number % 11 == 5;
     if bug == Bug::AckWithoutCommit && strikes && number > 4 {
         return Ok(CommitReceipt { position: Position(number.saturating_add(1)), at });
     }
-    let receipt = shelf.commit(set, at)?;
+    let receipt = store.commit(set, at)?;
     match bug {
         Bug::LosesTail if number % 23 == 22 => {
-            shelf.lose_last();
+            store.lose_last();
             Ok(receipt)
         }
         Bug::PositionGap if number % 23 == 22 => {
-            shelf.skip_position();
+            store.skip_position();
             Ok(receipt)
         }
         Bug::AnswersForgotten if number % 9 == 8 => {
-            shelf.forget_answers();
+            store.forget_answers();
             Ok(receipt)
         }
         _ => Ok(receipt),
     }
 }
 
-/// A row as a broken store reads it.
-pub(super) fn read(bug: Option<Bug>, shelf: &Shelf, key: &RowKey) -> Option<Row> {
+pub(super) fn read(bug: Option<Bug>, store: &SimulatedStore, key: &RowKey) -> Option<Row> {
     if bug == Some(Bug::StaleRead) {
-        return shelf.before_last(key);
+        return store.before_last(key);
     }
-    shelf.row(key).cloned()
+    store.row(key).cloned()
 }
 
-/// What a broken store believes to be due.
-pub(super) fn due(bug: Option<Bug>, shelf: &Shelf, due: Due, now: Time, limit: usize) -> Vec<Row> {
+/// The due rows of a broken store.
+pub(super) fn due(bug: Option<Bug>, store: &SimulatedStore, due: Due, now: Time, limit: usize) -> Vec<Row> {
     match (bug, due) {
         (Some(Bug::DueNever), Due::Outbox) | (Some(Bug::HoldsNeverLapse), Due::Holds) => Vec::new(),
         (Some(Bug::AgedEarly), Due::Claims) => {
-            shelf.due(due, now.plus(Span::from_ms(400 * 86_400_000)), limit)
+            store.due(due, now.plus(Span::from_ms(400 * 86_400_000)), limit)
         }
-        _ => shelf.due(due, now, limit),
+        _ => store.due(due, now, limit),
     }
 }
 
-/// A sum by a broken store.
 pub(super) fn fold(
     bug: Option<Bug>,
-    shelf: &Shelf,
+    store: &SimulatedStore,
     (tenant, account): (TenantId, AccountId),
     after: Position,
     upto: Upto,
 ) -> Folded {
-    let whole = shelf.fold(tenant, account, after, upto);
+    let whole = store.fold(tenant, account, after, upto);
     match (bug, whole.last) {
         (Some(Bug::FoldShort), Some(last)) if last.position.0 > after.0.saturating_add(1) => {
-            shelf.fold(tenant, account, after, Upto::Position(Position(last.position.0.saturating_sub(1))))
+            store.fold(tenant, account, after, Upto::Position(Position(last.position.0.saturating_sub(1))))
         }
         _ => whole,
     }

@@ -1,12 +1,13 @@
-//! The simulated store: one shelf for all processes, reached over a network that delays, loses and repeats nothing
-//! but may lose an answer. Commits run on the store's own machine: a process that dies does not take them back.
+//! The simulated store of all processes. The network delays messages and may lose answers, but
+//! neither loses nor repeats requests. Commits run on the store's own machine, so they survive the
+//! process that sent them.
 
 mod damage;
-mod shelf;
-mod still;
+mod direct;
+mod simulated;
 
-pub use shelf::{Applied, Shelf, TENANTS};
-pub use still::Still;
+pub use direct::DirectStore;
+pub use simulated::{Applied, SimulatedStore, TENANTS};
 
 use crate::bank::Bug;
 use crate::chance::Chance;
@@ -28,41 +29,38 @@ use tokio::sync::oneshot;
 /// The store's clock at the start of a run.
 pub const START: Time = Time::from_ms(1_800_000_000_000);
 
-/// What all processes share.
+/// The store's machine, shared by all processes.
 pub struct Machine {
-    /// The rows.
-    pub shelf: Shelf,
-    /// Sets whose commit is under way though their author was told nothing.
+    pub store: SimulatedStore,
+    /// Sets that were reported as in doubt and are not committed yet.
     in_flight: BTreeSet<SetId>,
-    /// The store answers nobody before this instant.
+    /// End of the store's outage.
     pub down_until: u64,
 }
 
 /// One process's connection to the store.
 #[derive(Clone)]
-pub struct SimStore {
+pub struct StoreClient {
     machine: Arc<Mutex<Machine>>,
     faults: Arc<Mutex<Faults>>,
     executor: Executor,
-    /// Longest ordinary delay of a message.
+    /// Longest delay of a message without faults.
     latency: u64,
     exclusive: bool,
-    /// How far this process believes the store's clock to be ahead; none but a broken store has that.
+    /// Offset of this process's view of the store's clock. Only a planted bug sets it.
     skew: u64,
     bug: Option<Bug>,
 }
 
 impl Machine {
-    /// An empty store.
     pub fn new(bug: Option<Bug>) -> Machine {
-        let mut shelf = Shelf::default();
-        shelf.bug = bug;
-        Machine { shelf, in_flight: BTreeSet::new(), down_until: 0 }
+        let mut store = SimulatedStore::default();
+        store.bug = bug;
+        Machine { store, in_flight: BTreeSet::new(), down_until: 0 }
     }
 }
 
-impl SimStore {
-    /// A connection.
+impl StoreClient {
     pub fn new(
         machine: Arc<Mutex<Machine>>,
         faults: Arc<Mutex<Faults>>,
@@ -70,18 +68,18 @@ impl SimStore {
         latency: u64,
         exclusive: bool,
         bug: Option<(Bug, u64)>,
-    ) -> SimStore {
+    ) -> StoreClient {
         let skew = match bug {
             Some((Bug::ClockSkewed, process)) => process.saturating_mul(90_000),
             _ => 0,
         };
-        SimStore { machine, faults, executor, latency, exclusive, skew, bug: bug.map(|(bug, _)| bug) }
+        StoreClient { machine, faults, executor, latency, exclusive, skew, bug: bug.map(|(bug, _)| bug) }
     }
 
     fn clock(&self) -> Time {
         let now = self.executor.now();
         let moved = match self.bug {
-            // A wall clock that is set forward by two hours now and then.
+            // A wall clock that is sometimes set forward by two hours.
             Some(Bug::ClockJumps) => (now / 40_000).saturating_mul(7_200_000),
             Some(Bug::ClockGoesBack) if (now / 20_000) % 2 == 1 => return START.plus(Span::from_ms(now / 2)),
             _ => self.skew,
@@ -93,8 +91,8 @@ impl SimStore {
         lock(&self.machine).down_until > self.executor.now()
     }
 
-    /// Asks the shelf, with the delays and failures of a read.
-    async fn ask<T>(&self, question: impl FnOnce(&Shelf) -> T + Send) -> Result<T, ReadError> {
+    /// Reads from the store, with the delays and faults of a read.
+    async fn ask<T>(&self, question: impl FnOnce(&SimulatedStore) -> T + Send) -> Result<T, ReadError> {
         let (fault, mut chance) = lock(&self.faults).at(Site::Read);
         let before = match fault {
             Some(Fault::ReadSlow) => chance.between(100, 20_000),
@@ -104,9 +102,9 @@ impl SimStore {
         if self.is_down() || fault == Some(Fault::ReadUnavailable) {
             return Err(ReadError("the store cannot be reached".into()));
         }
-        let answer = question(&lock(&self.machine).shelf);
+        let answer = question(&lock(&self.machine).store);
         if chance.percent(50) {
-            // What was read may be old when it arrives.
+            // The answer may be stale when it arrives.
             self.executor.sleep(chance.between(0, self.latency)).await;
         }
         Ok(answer)
@@ -115,10 +113,10 @@ impl SimStore {
     fn apply(&self, set: &ChangeSet) -> Result<CommitReceipt, CommitError> {
         let at = self.clock();
         let mut machine = lock(&self.machine);
-        let at = machine.shelf.tick(at);
+        let at = machine.store.tick(at);
         let result = match self.bug {
-            Some(bug) => damage::commit(bug, &mut machine.shelf, set, at),
-            None => machine.shelf.commit(set, at),
+            Some(bug) => damage::commit(bug, &mut machine.store, set, at),
+            None => machine.store.commit(set, at),
         };
         drop(machine);
         let word = match &result {
@@ -129,13 +127,13 @@ impl SimStore {
         result
     }
 
-    /// What happens to a commit on the store's side, and what its author hears.
+    /// Runs a commit on the store's side and sends the answer.
     async fn serve(
         self,
         set: ChangeSet,
         fault: Option<Fault>,
         mut chance: Chance,
-        answer: oneshot::Sender<Answered>,
+        answer: oneshot::Sender<CommitResult>,
     ) {
         let slow = chance.between(1_000, 60_000);
         let (there, back) = match fault {
@@ -168,20 +166,20 @@ impl SimStore {
         }
         let applied = self.apply(&set);
         self.executor.sleep(back).await;
-        let told = match applied {
+        let reported = match applied {
             Ok(_) if fault == Some(Fault::DoubtAfter) => Err(CommitError::InDoubt(set.id())),
-            told => told,
+            applied => applied,
         };
-        let _ = answer.send(told);
+        let _ = answer.send(reported);
     }
 }
 
-type Answered = Result<CommitReceipt, CommitError>;
+type CommitResult = Result<CommitReceipt, CommitError>;
 
-impl Store for SimStore {
+impl Store for StoreClient {
     fn now(&self) -> Time {
         let now = self.clock();
-        lock(&self.machine).shelf.tick(now)
+        lock(&self.machine).store.tick(now)
     }
 
     fn secret(&self) -> Masked<[u8; 32]> {
@@ -194,16 +192,16 @@ impl Store for SimStore {
 
     async fn read(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>, ReadError> {
         let bug = self.bug;
-        self.ask(|shelf| keys.iter().map(|key| damage::read(bug, shelf, key)).collect()).await
+        self.ask(|store| keys.iter().map(|key| damage::read(bug, store, key)).collect()).await
     }
 
     async fn scan(&self, scan: Scan) -> Result<Vec<Row>, ReadError> {
-        self.ask(|shelf| shelf.scan(&scan)).await
+        self.ask(|store| store.scan(&scan)).await
     }
 
     async fn due(&self, due: Due, now: Time, limit: usize) -> Result<Vec<Row>, ReadError> {
         let bug = self.bug;
-        self.ask(|shelf| damage::due(bug, shelf, due, now, limit)).await
+        self.ask(|store| damage::due(bug, store, due, now, limit)).await
     }
 
     async fn commit(&self, set: ChangeSet) -> Result<CommitReceipt, CommitError> {
@@ -219,17 +217,17 @@ impl Store for SimStore {
         if self.bug == Some(Bug::DoubtSaysYes) {
             return Ok(Some(CommitReceipt { position: Position(1), at: self.clock() }));
         }
-        let receipt = self.ask(|shelf| shelf.committed(id)).await?;
+        let receipt = self.ask(|store| store.committed(id)).await?;
         let hidden = lock(&self.machine).in_flight.contains(&id);
         if receipt.is_none() && hidden {
             return Err(ReadError("the set may still be under way".into()));
         }
-        // It was looked up a moment ago, and may have been committed since.
-        Ok(receipt.or_else(|| lock(&self.machine).shelf.committed(id)))
+        // The set may have been committed since the lookup.
+        Ok(receipt.or_else(|| lock(&self.machine).store.committed(id)))
     }
 
     async fn feed(&self, after: Position, limit: usize) -> Result<Vec<Committed>, ReadError> {
-        self.ask(|shelf| shelf.feed(after, limit)).await
+        self.ask(|store| store.feed(after, limit)).await
     }
 
     async fn entries(
@@ -239,7 +237,7 @@ impl Store for SimStore {
         page: EntryPage,
         limit: usize,
     ) -> Result<Vec<AccountEntry>, ReadError> {
-        self.ask(|shelf| shelf.entries(tenant, account, page, limit)).await
+        self.ask(|store| store.entries(tenant, account, page, limit)).await
     }
 
     async fn fold(
@@ -250,11 +248,11 @@ impl Store for SimStore {
         upto: Upto,
     ) -> Result<Folded, ReadError> {
         let bug = self.bug;
-        self.ask(|shelf| damage::fold(bug, shelf, (tenant, account), after, upto)).await
+        self.ask(|store| damage::fold(bug, store, (tenant, account), after, upto)).await
     }
 
     async fn tally(&self, now: Time) -> Result<Tally, ReadError> {
-        self.ask(|shelf| shelf.tally(now)).await
+        self.ask(|store| store.tally(now)).await
     }
 
     fn settled_elsewhere(&self, _: ClaimId) -> Option<impl Future<Output = ()> + Send> {

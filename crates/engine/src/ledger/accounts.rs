@@ -1,4 +1,4 @@
-//! Accounts and assets by name. What is fixed for good is remembered; what is not remembered is asked of the store.
+//! Accounts and assets by name, cached where immutable.
 
 use crate::engine::Inner;
 use crate::world::World;
@@ -14,16 +14,16 @@ use counterfoil_store::{ChangeSet, ReadError, Row, RowKey, Store};
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Accounts that are remembered at once; beyond this everything is forgotten and asked anew.
-const REMEMBERED_MAX: usize = 100_000;
+/// Entries of each cache. A full cache is cleared.
+const CACHED_MAX: usize = 100_000;
 
-/// What is remembered. Only an account's spread can change, and an old one is harmless: a write to a shard that is
-/// no longer in use is a write all the same.
+/// The caches. Only an account's number of shards can change. An outdated number is harmless: a
+/// write to a shard that is no longer used still counts.
 #[derive(Default)]
-pub(crate) struct Accounts(RwLock<Remembered>);
+pub(crate) struct Accounts(RwLock<Caches>);
 
 #[derive(Default)]
-struct Remembered {
+struct Caches {
     accounts: HashMap<AccountId, Arc<Account>>,
     codes: HashMap<TenantId, HashMap<AccountCode, AccountId>>,
     exponents: HashMap<(TenantId, Asset), u8>,
@@ -32,23 +32,23 @@ struct Remembered {
 
 impl Accounts {
     fn named(&self, tenant: TenantId, named: &AccountSelector) -> Option<Arc<Account>> {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let caches = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let id = match named {
             AccountSelector::Id(id) => id,
-            AccountSelector::Code(code) => known.codes.get(&tenant)?.get(code)?,
+            AccountSelector::Code(code) => caches.codes.get(&tenant)?.get(code)?,
         };
-        known.accounts.get(id).cloned()
+        caches.accounts.get(id).cloned()
     }
 
-    /// Remembers an account as committed.
+    /// Caches an account as committed.
     pub(crate) fn learn(&self, account: &Arc<Account>) {
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if known.accounts.len() >= REMEMBERED_MAX {
-            known.accounts.clear();
-            known.codes.clear();
+        let mut caches = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if caches.accounts.len() >= CACHED_MAX {
+            caches.accounts.clear();
+            caches.codes.clear();
         }
-        known.codes.entry(account.tenant).or_default().insert(account.code.clone(), account.id);
-        known.accounts.insert(account.id, Arc::clone(account));
+        caches.codes.entry(account.tenant).or_default().insert(account.code.clone(), account.id);
+        caches.accounts.insert(account.id, Arc::clone(account));
     }
 
     fn charted(&self, place: (TenantId, Asset, Role)) -> Option<Arc<Account>> {
@@ -56,11 +56,11 @@ impl Accounts {
     }
 
     fn learn_charted(&self, place: (TenantId, Asset, Role), account: &Arc<Account>) {
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if known.chart.len() >= REMEMBERED_MAX {
-            known.chart.clear();
+        let mut caches = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if caches.chart.len() >= CACHED_MAX {
+            caches.chart.clear();
         }
-        known.chart.insert(place, Arc::clone(account));
+        caches.chart.insert(place, Arc::clone(account));
     }
 
     fn exponent(&self, tenant: TenantId, asset: Asset) -> Option<u8> {
@@ -68,16 +68,16 @@ impl Accounts {
     }
 
     fn learn_exponent(&self, tenant: TenantId, asset: Asset, exponent: u8) {
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if known.exponents.len() >= REMEMBERED_MAX {
-            known.exponents.clear();
+        let mut caches = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if caches.exponents.len() >= CACHED_MAX {
+            caches.exponents.clear();
         }
-        known.exponents.insert((tenant, asset), exponent);
+        caches.exponents.insert((tenant, asset), exponent);
     }
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// The account of that name, if the tenant has it.
+    /// The account with that id or code, if the tenant has it.
     pub(crate) async fn account(
         &self,
         tenant: TenantId,
@@ -89,7 +89,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Box::pin(self.fresh_account(tenant, named)).await
     }
 
-    /// The same, from the store.
+    /// Reads the account from the store, past the cache.
     pub(crate) async fn fresh_account(
         &self,
         tenant: TenantId,
@@ -115,8 +115,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(Some(account))
     }
 
-    /// All accounts of those names that the tenant has.
-    pub(crate) async fn known<'a>(
+    /// The accounts among `names` that the tenant has.
+    pub(crate) async fn known_accounts<'a>(
         &self,
         tenant: TenantId,
         names: impl Iterator<Item = &'a AccountSelector> + Send,
@@ -130,7 +130,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(known)
     }
 
-    /// How many decimals the asset's minor unit has, if the tenant may use it.
+    /// Decimals of the asset's minor unit, if the tenant may use the asset.
     pub(crate) async fn exponent(&self, tenant: TenantId, asset: Asset) -> Result<Option<u8>, ReadError> {
         if let Some(exponent) = asset.currency_exponent().or_else(|| self.accounts.exponent(tenant, asset)) {
             return Ok(Some(exponent));
@@ -141,7 +141,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(Some(definition.exponent))
     }
 
-    /// The chart's account of that role, opened with its siblings on first use. An error says why it cannot be had.
+    /// The chart's account of that role. The first use opens all accounts of the chart.
     pub(crate) async fn chart(
         &self,
         tenant: TenantId,
@@ -159,7 +159,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(account)
     }
 
-    /// The chart's account of what is owed to a peer, opened on first use.
+    /// The chart's account of the debt to a peer, opened on first use.
     pub(crate) async fn owed_to_peer(
         &self,
         tenant: TenantId,
@@ -170,7 +170,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         self.opened(tenant, code, || peer_account(peer, asset).into_iter().collect()).await
     }
 
-    /// The account of that code; if it is not there, it and what belongs to it is opened.
+    /// The account of that code. A missing account is opened together with the `wanted` ones.
     async fn opened(
         &self,
         tenant: TenantId,
@@ -189,7 +189,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Err("an account of the chart could not be opened".to_owned())
     }
 
-    /// Opens accounts of the chart; if somebody else was faster, theirs are as good.
+    /// Opens accounts of the chart. Accounts that another request opened meanwhile serve as well.
     async fn open_chart(&self, tenant: TenantId, accounts: Vec<Open>) -> Result<(), String> {
         let now = self.store.now();
         let mint = async || self.next_id(now).await.ok_or_else(|| "no id can be minted".to_owned());

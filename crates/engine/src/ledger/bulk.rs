@@ -1,20 +1,21 @@
-//! Many transactions under one key, each with its own result.
+//! Bulk requests: many transactions under one key, with a result for each.
 //!
-//! They are committed in as few sets as fit. The claim travels in every set: the first makes it, those between renew
-//! its lease, the last stores the answer. The numbers of the transactions follow from the claim's own, so whoever takes
-//! the key over after a crash sees which of them were written and goes on with the rest.
+//! The transactions are committed in as few sets as possible. The claim is part of every set: the
+//! first set inserts it, later ones renew its lease, the last one stores the answer. The
+//! transactions' ids follow from the claim's subject. After a crash, another process can therefore
+//! take the key over, see which transactions exist and continue with the rest.
 
-use super::acts::{Trouble, deltas, insert};
 use super::chunk::{Chunk, Drafted, is_one_way, whole};
+use super::decisions::{DecisionError, deltas, insert};
 use super::spread::Blocked;
 use crate::commit::NotCommitted;
 use crate::detach::DetachOnDrop;
 use crate::engine::Inner;
 use crate::present::{ItemResult, LedgerReply};
-use crate::refuse::keyed;
+use crate::refuse::claim_set;
 use crate::service::Submitted;
 use crate::signal::{ClaimOutcome, Signal};
-use crate::submit::{Met, ROUNDS_MAX};
+use crate::submit::{KeyState, ROUNDS_MAX};
 use crate::world::World;
 use counterfoil_core::audit::AuditKind;
 use counterfoil_core::idempotency::claim::{Claim, ClaimEvent, ClaimState, Resource, Settled};
@@ -34,9 +35,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Sets of one chunk that may be refused because balances moved before its items are tried one by one.
+/// Refused sets of a chunk before the items are tried one by one. Sets are refused when balances
+/// move meanwhile.
 const CHUNK_TRIES: u32 = 3;
-/// What a set holds besides transactions and moves: the claim and the audit record.
+/// Changes of a set besides transactions and moves: the claim and the audit record.
 const FIXED_CHANGES: usize = 2;
 
 /// A bulk request under way.
@@ -44,39 +46,37 @@ struct Bulk<'a> {
     request: Request,
     items: &'a [Item],
     known: KnownAccounts,
-    /// The number all others follow from.
+    /// The claim's subject. The ids of the items follow it.
     first: i64,
     results: Vec<Option<ItemResult>>,
-    /// The record whose key is free again.
+    /// The expired claim to be replaced.
     expired: Option<Claim>,
-    /// The claim as last committed.
+    /// The last committed claim.
     claim: Option<Claim>,
 }
 
-/// How a chunk ended.
-enum Step {
-    /// It is committed.
+/// Result of a chunk, and of the whole request.
+enum ChunkResult {
     Done,
-    /// A balance does not allow it as a whole.
+    /// A balance does not allow the chunk as a whole.
     Unfit(BalanceRefusal),
-    /// Somebody else has the key.
-    Found(Box<Claim>),
-    /// The record that was to be claimed anew is gone; the key is free.
-    Gone,
-    /// Somebody else went on with the work.
-    Lost,
-    /// The store did not take it.
-    Failed(String),
+    /// Another request holds the key.
+    Taken(Box<Claim>),
+    /// The expired claim to be replaced is gone; the key is free.
+    KeyFree,
+    /// Another process continues the work.
+    Elsewhere,
+    StoreFailed(String),
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// Runs the items to the end, whoever waits for it or not.
+    /// Runs the items to the end. A client that hangs up cancels nothing.
     pub(crate) async fn bulk(self: &Arc<Self>, request: Request, items: Vec<Item>) -> Submitted {
-        if let Some(submitted) = self.remembered(&request).await {
+        if let Some(submitted) = self.cached_answer(&request).await {
             return submitted;
         }
         if self.is_draining() {
-            return self.only_replay(&request).await;
+            return self.replay_only(&request).await;
         }
         let (inner, active) = (Arc::clone(self), self.enter());
         let running = async move {
@@ -91,61 +91,64 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let mut found: Option<Claim> = None;
         for _ in 0..ROUNDS_MAX {
             if let Some(claim) = &found {
-                match self.settled(claim, &request) {
-                    Met::Answered(submitted) => return submitted,
-                    Met::Free => {}
-                    Met::Unsettled if is_abandoned(claim, self.store.now()) => {}
-                    Met::Unsettled => return self.wait(&request).await,
+                match self.key_state(claim, &request) {
+                    KeyState::Answered(submitted) => return submitted,
+                    KeyState::Free => {}
+                    KeyState::Unsettled if is_abandoned(claim, self.store.now()) => {}
+                    KeyState::Unsettled => return self.wait(&request).await,
                 }
             }
-            let (step, claim) = match self.begin_bulk(request, items, found.take()).await {
+            let (result, claim) = match self.begin_bulk(request, items, found.take()).await {
                 Ok(mut bulk) => (self.finish_bulk(&mut bulk).await, bulk.claim),
-                Err(step) => (step, None),
+                Err(result) => (result, None),
             };
-            match step {
-                Step::Done => {
+            match result {
+                ChunkResult::Done => {
                     return match claim {
                         Some(claim) => {
                             let claim = Arc::new(claim);
                             let news = crate::waiters::News::Settled(Arc::clone(&claim));
                             self.waiters.tell(claim.id, &news);
-                            self.won(&request, claim)
+                            self.answer_first_request(&request, claim)
                         }
                         None => Submitted::InUse,
                     };
                 }
-                Step::Found(claim) => found = Some(*claim),
-                Step::Gone => {}
-                Step::Lost => return self.wait(&request).await,
-                Step::Unfit(_) => self.watch.saw(Signal::Conflict),
-                Step::Failed(why) => return self.failed_closed(&why),
+                ChunkResult::Taken(claim) => found = Some(*claim),
+                ChunkResult::KeyFree => {}
+                ChunkResult::Elsewhere => return self.wait(&request).await,
+                ChunkResult::Unfit(_) => self.watch.saw(Signal::Conflict),
+                ChunkResult::StoreFailed(why) => return self.failed_closed(&why),
             }
         }
-        self.told(request.tenant, ClaimOutcome::InUse, Submitted::InUse)
+        self.counted(request.tenant, ClaimOutcome::InUse, Submitted::InUse)
     }
 
-    /// Starts anew, or takes over what somebody left behind.
+    /// Starts a new request, or takes over an abandoned one.
     async fn begin_bulk<'a>(
         &self,
         request: Request,
         items: &'a [Item],
         found: Option<Claim>,
-    ) -> Result<Bulk<'a>, Step> {
+    ) -> Result<Bulk<'a>, ChunkResult> {
         let now = self.store.now();
         let names = items.iter().flat_map(names);
-        let known = self.known(request.tenant, names).await?;
+        let known = self.known_accounts(request.tenant, names).await?;
         let abandoned = found.as_ref().filter(|claim| is_abandoned(claim, now));
         let (first, claim) = match abandoned {
             Some(claim) => {
                 let lease = self.policy.lease.grant(self.ids.holder(), now);
                 let taken = claim.on(ClaimEvent::TakenOver(lease));
-                let taken = taken.map_err(|illegal| Step::Failed(format!("{illegal:?}")))?;
-                let id = self.next_id(now).await.ok_or_else(|| Step::Failed("no id can be minted".into()))?;
+                let taken = taken.map_err(|illegal| ChunkResult::StoreFailed(format!("{illegal:?}")))?;
+                let id = self
+                    .next_id(now)
+                    .await
+                    .ok_or_else(|| ChunkResult::StoreFailed("no id can be minted".into()))?;
                 let detail = format!("from={} attempt={}", claim.state.name(), taken.attempts);
                 let set = ChangeSet::new(SetId::from_i64(id))
                     .replace(taken.clone(), claim.revision)
                     .insert(self.record(&taken, now, AuditKind::TakenOver, detail));
-                self.commit(set).await.map_err(not_taken)?;
+                self.commit(set).await.map_err(takeover_failure)?;
                 self.watch.saw(Signal::Claim { tenant: request.tenant, outcome: ClaimOutcome::Reclaimed });
                 (claim.subject.to_i64(), Some(taken))
             }
@@ -171,42 +174,48 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(Bulk { request, items, known, first, results, expired, claim })
     }
 
-    async fn block(&self, now: Time, count: usize) -> Result<i64, Trouble> {
-        // Renews the slot where that is needed.
-        self.next_id(now).await.ok_or_else(|| Trouble("no id can be minted".into()))?;
-        self.ids.block(now, count).map_err(|error| Trouble(format!("no ids can be minted: {error:?}")))
+    async fn block(&self, now: Time, count: usize) -> Result<i64, DecisionError> {
+        // Minting one id renews a lapsed worker slot.
+        self.next_id(now).await.ok_or_else(|| DecisionError("no id can be minted".into()))?;
+        self.ids.block(now, count).map_err(|error| DecisionError(format!("no ids can be minted: {error:?}")))
     }
 
-    async fn finish_bulk(&self, bulk: &mut Bulk<'_>) -> Step {
+    async fn finish_bulk(&self, bulk: &mut Bulk<'_>) -> ChunkResult {
         let mut next = 0;
         loop {
             match self.next_chunk(bulk, next).await {
-                Ok((end, Step::Done)) if end >= bulk.items.len() => return Step::Done,
-                Ok((end, Step::Done)) => next = end,
-                Ok((_, step)) => return step,
-                Err(Trouble(why)) => return Step::Failed(why),
+                Ok((end, ChunkResult::Done)) if end >= bulk.items.len() => return ChunkResult::Done,
+                Ok((end, ChunkResult::Done)) => next = end,
+                Ok((_, result)) => return result,
+                Err(DecisionError(why)) => return ChunkResult::StoreFailed(why),
             }
         }
     }
 
-    /// Commits items from `start` on, as many as fit into one set. Says where the next chunk starts.
-    async fn next_chunk(&self, bulk: &mut Bulk<'_>, start: usize) -> Result<(usize, Step), Trouble> {
+    /// Commits as many items from `start` on as fit into a single set. Returns the start of the
+    /// next chunk.
+    async fn next_chunk(
+        &self,
+        bulk: &mut Bulk<'_>,
+        start: usize,
+    ) -> Result<(usize, ChunkResult), DecisionError> {
         for round in 0..=CHUNK_TRIES {
             let now = self.store.now();
-            // Mostly everything fits, and then nothing need be read.
-            let hopes = round == 0;
-            let chunk = self.gather_chunk(bulk, start..bulk.items.len(), now, hopes).await?;
+            // The first try is optimistic: usually everything fits, and no balance is read.
+            let optimistic = round == 0;
+            let chunk = self.gather_chunk(bulk, start..bulk.items.len(), now, optimistic).await?;
             match self.commit_chunk(bulk, &chunk, now).await {
-                Step::Unfit(_) if hopes => {}
-                Step::Unfit(_) => self.watch.saw(Signal::Conflict),
-                step => return Ok((chunk.end, step)),
+                ChunkResult::Unfit(_) if optimistic => {}
+                ChunkResult::Unfit(_) => self.watch.saw(Signal::Conflict),
+                result => return Ok((chunk.end, result)),
             }
         }
-        // Somebody is always faster: the next item alone, and the judge's own word about it.
+        // Other writers were always faster: try the next item alone and take the judge's refusal as
+        // its result.
         let now = self.store.now();
         let mut chunk = self.gather_chunk(bulk, start..start.saturating_add(1), now, false).await?;
-        let step = match self.commit_chunk(bulk, &chunk, now).await {
-            Step::Unfit(unfit) => {
+        let result = match self.commit_chunk(bulk, &chunk, now).await {
+            ChunkResult::Unfit(unfit) => {
                 chunk
                     .decided
                     .iter_mut()
@@ -214,20 +223,20 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 chunk.deltas.clear();
                 self.commit_chunk(bulk, &chunk, now).await
             }
-            step => step,
+            result => result,
         };
-        Ok((chunk.end, step))
+        Ok((chunk.end, result))
     }
 
-    /// Decides items at `places` until a set is full: against balances as they stand or, where it may hope that the judge
-    /// finds them sufficient, without.
+    /// Decides items at `places` until a set is full. An optimistic chunk reads no balances where
+    /// each account only gains or only loses; the judge decides whether they suffice.
     async fn gather_chunk(
         &self,
         bulk: &Bulk<'_>,
         places: Range<usize>,
         now: Time,
-        hopes: bool,
-    ) -> Result<Chunk, Trouble> {
+        optimistic: bool,
+    ) -> Result<Chunk, DecisionError> {
         let room = CHANGES_PER_SET_MAX.saturating_sub(FIXED_CHANGES);
         let mut drafts: Vec<(usize, Drafted)> = Vec::new();
         let mut wanted: Vec<AccountId> = Vec::new();
@@ -253,7 +262,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             end = place.saturating_add(1);
         }
         let mut balances =
-            if hopes && is_one_way(&drafts) { HashMap::new() } else { self.balances(&drafts).await? };
+            if optimistic && is_one_way(&drafts) { HashMap::new() } else { self.balances(&drafts).await? };
         let mut chunk = Chunk { decided: Vec::with_capacity(drafts.len()), deltas: Vec::new(), end };
         for (place, draft) in drafts {
             let result = match draft {
@@ -268,10 +277,13 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(chunk)
     }
 
-    /// Balances over all shards: what the judge will most likely find.
-    async fn balances(&self, drafts: &[(usize, Drafted)]) -> Result<HashMap<AccountId, Balance>, Trouble> {
+    /// Balances over all shards, as the judge will probably find them.
+    async fn balances(
+        &self,
+        drafts: &[(usize, Drafted)],
+    ) -> Result<HashMap<AccountId, Balance>, DecisionError> {
         let drafted = drafts.iter().filter_map(|(_, draft)| draft.as_ref().ok());
-        // In the order of their numbers, so that the same request reads the same.
+        // Sorted, so that the same request makes the same reads.
         let accounts: BTreeMap<AccountId, Arc<Account>> = drafted
             .flat_map(|(_, deltas)| deltas)
             .map(|(account, _)| (account.id, Arc::clone(account)))
@@ -280,28 +292,30 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(shards.iter().map(|(account, shards)| (account.id, whole(account, shards))).collect())
     }
 
-    async fn commit_chunk(&self, bulk: &mut Bulk<'_>, chunk: &Chunk, now: Time) -> Step {
+    async fn commit_chunk(&self, bulk: &mut Bulk<'_>, chunk: &Chunk, now: Time) -> ChunkResult {
         for (place, result) in &chunk.decided {
             bulk.note(*place, Some(result.clone()));
         }
-        let step = self.offer_chunk(bulk, chunk, now).await;
-        if !matches!(step, Step::Done) {
-            // Not committed: the items are still to be decided.
+        let result = self.offer_chunk(bulk, chunk, now).await;
+        if !matches!(result, ChunkResult::Done) {
+            // Not committed: the items must be decided again.
             for (place, _) in &chunk.decided {
                 bulk.note(*place, None);
             }
         }
-        step
+        result
     }
 
-    async fn offer_chunk(&self, bulk: &mut Bulk<'_>, chunk: &Chunk, now: Time) -> Step {
+    async fn offer_chunk(&self, bulk: &mut Bulk<'_>, chunk: &Chunk, now: Time) -> ChunkResult {
         let claim = match self.chunk_claim(bulk, chunk, now) {
             Ok(claim) => Arc::new(claim),
-            Err(why) => return Step::Failed(why),
+            Err(why) => return ChunkResult::StoreFailed(why),
         };
-        let Some(id) = self.next_id(now).await else { return Step::Failed("no id can be minted".into()) };
+        let Some(id) = self.next_id(now).await else {
+            return ChunkResult::StoreFailed("no id can be minted".into());
+        };
         let before = bulk.claim.as_ref().or(bulk.expired.as_ref());
-        let mut set = keyed(SetId::from_i64(id), &claim, before);
+        let mut set = claim_set(SetId::from_i64(id), &claim, before);
         let mut posted = 0_usize;
         for (_, result) in &chunk.decided {
             if let ItemResult::Posted(transaction) = result {
@@ -316,20 +330,22 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         match self.commit_moving(&set, &chunk.deltas, seed).await {
             Ok(_) => {
                 bulk.claim = Some(Claim::clone(&claim));
-                Step::Done
+                ChunkResult::Done
             }
-            Err(Blocked::Unfit(unfit)) => Step::Unfit(unfit),
+            Err(Blocked::Unfit(unfit)) => ChunkResult::Unfit(unfit),
             Err(Blocked::Refused(refusal)) => match refusal.found {
-                Some(Row::Claim(found)) if bulk.claim.is_none() => Step::Found(Box::new(found)),
-                None if bulk.claim.is_none() && refusal.reason == RefusalReason::Absent => Step::Gone,
-                _ => Step::Lost,
+                Some(Row::Claim(found)) if bulk.claim.is_none() => ChunkResult::Taken(Box::new(found)),
+                None if bulk.claim.is_none() && refusal.reason == RefusalReason::Absent => {
+                    ChunkResult::KeyFree
+                }
+                _ => ChunkResult::Elsewhere,
             },
-            Err(Blocked::Failed(NotCommitted::Unavailable(why))) => Step::Failed(why),
-            Err(Blocked::Failed(error)) => Step::Failed(format!("{error:?}")),
+            Err(Blocked::Failed(NotCommitted::Unavailable(why))) => ChunkResult::StoreFailed(why),
+            Err(Blocked::Failed(error)) => ChunkResult::StoreFailed(format!("{error:?}")),
         }
     }
 
-    /// The claim that travels with a chunk: settled with the last, in flight before.
+    /// The claim in a chunk's set: settled in the last set, in flight before.
     fn chunk_claim(&self, bulk: &Bulk<'_>, chunk: &Chunk, now: Time) -> Result<Claim, String> {
         let request = &bulk.request;
         let subject = SubjectId::from_i64(bulk.first);
@@ -374,20 +390,22 @@ impl Bulk<'_> {
         }
     }
 
-    /// What the item at `place` would do.
-    fn decide(&self, place: usize, now: Time) -> Result<Drafted, Trouble> {
+    /// Decides the item at `place`.
+    fn decide(&self, place: usize, now: Time) -> Result<Drafted, DecisionError> {
         let id = nth_after(self.first, place.saturating_add(1));
         let (Some(id), Some(item)) = (id, self.items.get(place)) else {
-            return Err(Trouble("no number for an item".into()));
+            return Err(DecisionError("an item has no id".into()));
         };
         let tenant: TenantId = self.request.tenant;
-        let frame = DecisionContext { tenant, id: TransactionId::from_i64(id), now };
+        let context = DecisionContext { tenant, id: TransactionId::from_i64(id), now };
         let decided = match item.clone() {
             Item::Transfer(order) if order.hold.is_some() => {
                 Err(vec![Flaw::new("/hold", "a transfer of many cannot be held; send it on its own")])
             }
-            Item::Transfer(order) => transfer(order, &self.known, frame).map(|(transaction, _)| transaction),
-            Item::Post(order) => post(order, &self.known, frame),
+            Item::Transfer(order) => {
+                transfer(order, &self.known, context).map(|(transaction, _)| transaction)
+            }
+            Item::Post(order) => post(order, &self.known, context),
         };
         match decided {
             Ok(transaction) => {
@@ -399,31 +417,31 @@ impl Bulk<'_> {
     }
 }
 
-impl From<Trouble> for Step {
-    fn from(Trouble(why): Trouble) -> Step {
-        Step::Failed(why)
+impl From<DecisionError> for ChunkResult {
+    fn from(DecisionError(why): DecisionError) -> ChunkResult {
+        ChunkResult::StoreFailed(why)
     }
 }
 
-impl From<ReadError> for Step {
-    fn from(error: ReadError) -> Step {
-        Step::Failed(error.to_string())
+impl From<ReadError> for ChunkResult {
+    fn from(error: ReadError) -> ChunkResult {
+        ChunkResult::StoreFailed(error.to_string())
     }
 }
 
-/// Why work that was left behind could not be taken over: most likely somebody else did.
-fn not_taken(error: NotCommitted) -> Step {
+/// Result of a failed takeover. Usually another process was faster.
+fn takeover_failure(error: NotCommitted) -> ChunkResult {
     match error {
         NotCommitted::Refused(refusal) => match refusal.found {
-            Some(Row::Claim(found)) => Step::Found(Box::new(found)),
-            _ => Step::Lost,
+            Some(Row::Claim(found)) => ChunkResult::Taken(Box::new(found)),
+            _ => ChunkResult::Elsewhere,
         },
-        NotCommitted::Unavailable(why) => Step::Failed(why),
-        NotCommitted::InDoubt => Step::Failed("taking the work over is in doubt".into()),
+        NotCommitted::Unavailable(why) => ChunkResult::StoreFailed(why),
+        NotCommitted::InDoubt => ChunkResult::StoreFailed("taking the work over is in doubt".into()),
     }
 }
 
-/// Whether whoever worked on a bulk request has left it behind.
+/// Whether the claim is an unfinished bulk request whose lease is over.
 fn is_abandoned(claim: &Claim, now: Time) -> bool {
     claim.makes == Resource::Bulk && claim.state.lease().is_some_and(|lease| lease.is_over(now))
 }

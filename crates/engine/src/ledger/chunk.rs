@@ -1,4 +1,4 @@
-//! Items of a bulk request that go into one set, and what can be said of them before the judge does.
+//! Chunks: items of a bulk request that go into a single set, decided on balances read before.
 
 use super::spread::Deltas;
 use crate::present::ItemResult;
@@ -9,12 +9,12 @@ use counterfoil_core::types::id::AccountId;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What an item would do, or why it does nothing.
+/// An item's transaction and deltas, or the result of an item without them.
 pub(super) type Drafted = Result<(Transaction, Deltas), ItemResult>;
 
-/// Items that go into one set.
+/// Items of a set.
 pub(super) struct Chunk {
-    /// Places of items with what was decided about them.
+    /// Decided items, by place.
     pub(super) decided: Vec<(usize, ItemResult)>,
     pub(super) deltas: Deltas,
     /// The place after the last item.
@@ -22,7 +22,8 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// Takes an item's moves in if the balances seen allow them; one that was not seen does.
+    /// Adds an item's deltas if the balances allow them. A balance that was not read allows
+    /// everything.
     pub(super) fn take(
         &mut self,
         deltas: &Deltas,
@@ -57,7 +58,7 @@ impl Chunk {
     }
 }
 
-/// An account's balance as if it stood in one shard.
+/// An account's balance summed over all shards.
 pub(super) fn whole(account: &Account, shards: &[Balance]) -> Balance {
     let sum = |part: fn(&Balance) -> i64| shards.iter().map(part).fold(0, i64::saturating_add);
     Balance {
@@ -70,7 +71,8 @@ pub(super) fn whole(account: &Account, shards: &[Balance]) -> Balance {
     }
 }
 
-/// Whether each account only gains or only loses. Then whatever it can bear as a whole it can bear item after item.
+/// Whether each account only gains or only loses. Then items that fit as a whole also fit in
+/// sequence.
 pub(super) fn is_one_way(drafts: &[(usize, Drafted)]) -> bool {
     let mut sums: HashMap<AccountId, i64> = HashMap::new();
     let drafted = drafts.iter().filter_map(|(_, draft)| draft.as_ref().ok());

@@ -1,4 +1,4 @@
-//! Early detection of hot accounts: guarded accounts whose one balance row is written again and again.
+//! Early detection of hot accounts: guarded accounts with one shard that is written very often.
 
 use counterfoil_core::ledger::account::Account;
 use counterfoil_core::types::id::AccountId;
@@ -6,11 +6,11 @@ use counterfoil_core::types::time::{Span, Time};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Writes per second and shard from which an account counts as hot: about a tenth of what one row takes where
-/// several processes write one store.
+/// Writes per second from which a one-shard account counts as hot: about a tenth of a row's
+/// capacity with several writing processes.
 const HOT_WRITES: u64 = 100;
 const WINDOW: Span = Span::from_ms(1_000);
-/// Accounts that are watched at once; beyond this counting starts anew.
+/// Accounts counted at once. Further accounts are ignored until the next window.
 const WATCHED_MAX: usize = 10_000;
 
 /// Writes per guarded account in the current window.
@@ -29,7 +29,7 @@ impl Default for Window {
 }
 
 impl Heat {
-    /// Counts a write. At the end of a window, tells which accounts were hot in it, and how hot.
+    /// Counts a write. At the end of a window, returns its hot accounts with the writes.
     pub(crate) fn wrote(&self, account: &Account, now: Time) -> Vec<(AccountId, u64)> {
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut hot = Vec::new();

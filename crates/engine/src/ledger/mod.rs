@@ -1,12 +1,12 @@
-//! Keeping the ledger: requests that need no provider. Each is decided from what is known, committed in one set with
-//! its own answer, and judged by the store in that commit.
+//! Ledger requests, which need no provider. Each is decided on rows read before, and committed in
+//! one set together with the answer. The store judges the decision in that commit.
 
 pub(crate) mod accounts;
-mod acts;
 mod bulk;
 mod chunk;
+mod decisions;
+mod execute;
 pub(crate) mod heat;
-mod keep;
 pub(crate) mod payments;
 mod payouts;
 mod read;

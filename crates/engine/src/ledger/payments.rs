@@ -1,7 +1,7 @@
-//! Where payments meet the ledger: which account a charge credits, and what a saga's deeds do there. All of it goes into
-//! the set that makes the turn.
+//! Payments in the ledger: the account a charge credits, and the entries of a saga's actions. The
+//! entries are part of the set that commits the saga's transition.
 
-use super::acts::insert;
+use super::decisions::insert;
 use super::spread::Deltas;
 use crate::engine::Inner;
 use crate::service::Submitted;
@@ -15,7 +15,7 @@ use counterfoil_core::outbox::Flow;
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::{CreateCharge, NewCharge};
 use counterfoil_core::payments::flow::SagaAction;
-use counterfoil_core::payments::ledger::decide::{DecisionContext, add_delta, captured, end, reserve};
+use counterfoil_core::payments::ledger::decide::{DecisionContext, add_delta, end, post_charge, reserve};
 use counterfoil_core::payments::ledger::{AccountSelector, End};
 use counterfoil_core::payments::{PaymentSubject, Work};
 use counterfoil_core::types::flaw::Flaw;
@@ -26,21 +26,21 @@ use counterfoil_gateway::Gateway;
 use counterfoil_store::{Change, Row, RowKey, Store};
 use std::sync::Arc;
 
-/// Where the money of a captured charge goes.
+/// The account that a captured charge credits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Credit {
-    /// To the account the charge names.
+    /// The account named by the charge.
     Destination,
-    /// To the chart's suspense account, because that account cannot take it: the provider has the money already.
+    /// The chart's suspense account, if the named account cannot take money that the provider
+    /// already has.
     Suspense,
 }
 
-/// What deeds do in the ledger.
+/// The ledger entries of saga actions.
 #[derive(Default)]
 pub(crate) struct Booking {
-    /// Rows to write.
     pub(crate) changes: Vec<Change>,
-    /// What guarded accounts gain and lose.
+    /// Deltas of guarded accounts.
     pub(crate) deltas: Deltas,
 }
 
@@ -58,8 +58,8 @@ impl Booking {
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// The account a charge will credit: the one it names, or the tenant's main one of the currency. The wallet that
-    /// pays a part of it is looked at too.
+    /// The account a charge will credit: the named one, or the tenant's main account of the
+    /// currency. Checks the charge's wallet as well.
     pub(crate) async fn destination(&self, command: &CreateCharge) -> Result<AccountId, Submitted> {
         let (tenant, wanted) = (command.request.tenant, &command.wanted);
         let credited = match wanted.destination {
@@ -69,7 +69,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 Err(why) => {
                     tracing::warn!(
                         why,
-                        "failed closed: the tenant's accounts could not be had, the provider was not called"
+                        "failed closed: the tenant's accounts could not be read, the provider was not called"
                     );
                     self.watch.saw(Signal::FailClosed);
                     return Err(Submitted::StoreUnavailable);
@@ -111,7 +111,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// What `deeds` do in the ledger for this work.
+    /// The ledger entries of `actions` for this work.
     pub(crate) async fn book(
         &self,
         actions: &[SagaAction],
@@ -127,7 +127,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 SagaAction::Release => self.end_reservation(&mut booking, work, End::Void, now).await?,
                 SagaAction::Post => {
                     match (&work.subject, work.outbox.saga.flow) {
-                        // What these move was reserved whole.
+                        // Ending the reservation below posts these.
                         (_, Flow::Refund) | (PaymentSubject::Payout(_), _) => {}
                         (PaymentSubject::Charge(charge, _), _) => {
                             self.post_captured(&mut booking, charge, credit, now).await?;
@@ -152,21 +152,18 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             Credit::Suspense => self.suspense(charge).await?,
             Credit::Destination => self.credited(charge).await?,
         };
-        let transaction = captured(charge, receivable.id, credited.id, now)
+        let transaction = post_charge(charge, receivable.id, credited.id, now)
             .map_err(|bad| format!("the charge's posting has bad legs: {bad:?}"))?;
         booking.post(transaction, [&receivable, &credited])
     }
 
-    /// A part of a charge is reserved in the wallet that pays it; a refund in the account that was credited; a payout in
-    /// the account it is paid from.
+    /// Reserves the work's money: a split charge in the wallet, a refund in the credited account, a
+    /// payout in the account it is paid from.
     async fn reserve(&self, booking: &mut Booking, work: &Work, now: Time) -> Result<(), String> {
         let (tenant, asset) = (work.outbox.tenant, work.subject.amount().asset());
-        let hold = work.outbox.hold.ok_or_else(|| "nothing can be reserved without a number".to_owned())?;
-        let there = async |id: AccountId| {
-            let account =
-                self.account(tenant, &AccountSelector::Id(id)).await.map_err(|error| error.to_string())?;
-            account.ok_or_else(|| "the account that pays is not there".to_owned())
-        };
+        let hold = work.outbox.hold.ok_or_else(|| "a reservation needs a hold id".to_owned())?;
+        let payer =
+            async |id: AccountId| self.existing(tenant, id, "the account that pays is not there").await;
         let (from, to, amount) = match &work.subject {
             PaymentSubject::Charge(charge, Some(refund)) => {
                 let receivable = self.chart(tenant, asset, Role::Receivable).await?;
@@ -174,7 +171,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             }
             PaymentSubject::Charge(charge, None) => {
                 let wallet = charge.order.wallet.ok_or_else(|| "there is nothing to reserve".to_owned())?;
-                (there(wallet.account).await?, self.credited(charge).await?, wallet.amount)
+                (payer(wallet.account).await?, self.credited(charge).await?, wallet.amount)
             }
             PaymentSubject::Payout(payout) => {
                 let to = match payout.provider.peer() {
@@ -184,18 +181,18 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                         self.owed_to_peer(tenant, asset, &peer).await?
                     }
                 };
-                (there(payout.order.account).await?, to, payout.order.amount.minor())
+                (payer(payout.order.account).await?, to, payout.order.amount.minor())
             }
         };
-        let frame = DecisionContext { tenant, id: TransactionId::from_i64(hold.to_i64()), now };
-        let (transaction, hold) = reserve(from.id, to.id, amount, asset, frame)
+        let context = DecisionContext { tenant, id: TransactionId::from_i64(hold.to_i64()), now };
+        let (transaction, hold) = reserve(from.id, to.id, amount, asset, context)
             .map_err(|bad| format!("the reservation has bad legs: {bad:?}"))?;
         booking.post(transaction, [&from, &to])?;
         booking.changes.push(insert(hold));
         Ok(())
     }
 
-    /// Ends what was reserved for the work, if anything was.
+    /// Ends the work's reservation, if any.
     async fn end_reservation(
         &self,
         booking: &mut Booking,
@@ -206,14 +203,13 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let Some(id) = work.outbox.hold else { return Ok(()) };
         let hold = self.reservation(work.outbox.tenant, id).await?;
         let number = self.next_id(now).await.ok_or_else(|| "no id can be minted".to_owned())?;
-        let frame = DecisionContext { tenant: hold.tenant, id: TransactionId::from_i64(number), now };
-        let (transaction, ended) =
-            end(&hold, how, frame).map_err(|flaws| format!("the reservation cannot be ended: {flaws:?}"))?;
+        let context = DecisionContext { tenant: hold.tenant, id: TransactionId::from_i64(number), now };
+        let (transaction, ended) = end(&hold, how, context)
+            .map_err(|flaws| format!("the reservation cannot be ended: {flaws:?}"))?;
         let mut accounts = Vec::with_capacity(2);
         for account in [hold.from, hold.to] {
-            let found = self.account(hold.tenant, &AccountSelector::Id(account)).await;
-            let found = found.map_err(|error| error.to_string())?;
-            accounts.push(found.ok_or_else(|| "an account of the reservation is not there".to_owned())?);
+            let missing = "an account of the reservation is not there";
+            accounts.push(self.existing(hold.tenant, account, missing).await?);
         }
         let [from, to]: [Arc<Account>; 2] =
             accounts.try_into().map_err(|_| "a reservation has two accounts".to_owned())?;
@@ -227,33 +223,33 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let rows = rows.map_err(|error| error.to_string())?;
         match rows.into_iter().next() {
             Some(Some(Row::Hold(hold))) => Ok(hold),
-            _ => {
-                Err("what was reserved for the payment is not there, which is a defect to report".to_owned())
-            }
+            _ => Err("the payment's reservation is missing, which is a defect to report".to_owned()),
         }
     }
 
-    /// The account a charge credits; suspense for charges of a store from before there were accounts.
+    /// The account a charge credits.
     async fn credited(&self, charge: &Charge) -> Result<Arc<Account>, String> {
-        let named = AccountSelector::Id(charge.order.destination);
-        match self.account(charge.tenant, &named).await.map_err(|error| error.to_string())? {
-            Some(account) => Ok(account),
-            None => self.suspense(charge).await,
-        }
+        self.existing(charge.tenant, charge.order.destination, "the account the charge credits is not there")
+            .await
     }
 
-    /// The account a captured charge was posted to: where its money is to be taken from when it is given back.
+    /// The account a captured charge was posted to: its destination or suspense. A refund takes the
+    /// money from there.
     async fn posted_to(&self, charge: &Charge) -> Result<Arc<Account>, String> {
         let posting = RowKey::Transaction(charge.tenant, TransactionId::from_i64(charge.id.to_i64()));
         let rows = self.store.read(vec![posting]).await.map_err(|error| error.to_string())?;
         let Some(Some(Row::Transaction(posting))) = rows.into_iter().next() else {
-            return self.credited(charge).await;
+            return Err("the charge's posting is not there, which is a defect to report".to_owned());
         };
         let credited = posting.legs.as_slice().iter().find(|leg| leg.side == Side::Credit);
-        let named = credited.map_or(charge.order.destination, |leg| leg.account);
-        let account = self.account(charge.tenant, &AccountSelector::Id(named)).await;
-        let account = account.map_err(|error| error.to_string())?;
-        account.ok_or_else(|| "the account the charge was posted to is not there".to_owned())
+        let credited = credited.ok_or_else(|| "the charge's posting credits no account".to_owned())?;
+        self.existing(charge.tenant, credited.account, "the account the charge was posted to is not there")
+            .await
+    }
+
+    async fn existing(&self, tenant: TenantId, id: AccountId, missing: &str) -> Result<Arc<Account>, String> {
+        let account = self.account(tenant, &AccountSelector::Id(id)).await;
+        account.map_err(|error| error.to_string())?.ok_or_else(|| missing.to_owned())
     }
 
     async fn suspense(&self, charge: &Charge) -> Result<Arc<Account>, String> {

@@ -1,12 +1,12 @@
-//! What a payout takes from the ledger: from which account, and never more than is available there.
+//! A payout's account, and the check that a payout takes no more than is available there.
 //!
-//! A floor is judged in the commit, as every move of a guarded balance. Where there is none at or above zero, what is
-//! available is read, and the account's row is written anew in the set: of two payouts that looked at the same balance,
-//! one is refused and looks again. Other transactions may take what an account without a floor has not; they may do so
-//! before a payout, which then finds less, or after it.
+//! The commit judges an account's floor, as for every move of a guarded balance. An account without
+//! a floor at or above zero has the balance read first, and the payout's set replaces the account's
+//! row. Of two payouts that read the same balance, one is therefore refused and reads again. Other
+//! transactions may still overdraw an account without a floor.
 
 use crate::engine::Inner;
-use crate::open::{Before, Decided, Opened, Resolved};
+use crate::open::{DecidedOpening, MintedIds, OpenResult, Precondition, ResolvedCommand};
 use crate::service::Submitted;
 use crate::signal::Signal;
 use crate::world::World;
@@ -23,7 +23,8 @@ use counterfoil_store::{Row, RowKey, Store, Upto};
 use std::sync::Arc;
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// The account a payout is paid from: the one it names, or the tenant's main one of the currency.
+    /// The account a payout is paid from: the named one, or the tenant's main account of the
+    /// currency.
     pub(crate) async fn paid_from(&self, command: &CreatePayout) -> Result<Arc<Account>, Submitted> {
         let (tenant, asset) = (command.request.tenant, command.wanted.amount.asset());
         let peer = command.wanted.peer.as_ref();
@@ -36,7 +37,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             return self.chart(tenant, asset, Role::Payable).await.map_err(|why| {
                 tracing::warn!(
                     why,
-                    "failed closed: the tenant's accounts could not be had, the provider was not called"
+                    "failed closed: the tenant's accounts could not be read, the provider was not called"
                 );
                 self.watch.saw(Signal::FailClosed);
                 Submitted::StoreUnavailable
@@ -62,21 +63,22 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// Decides a payout on what is available.
+    /// Decides a payout on the available balance.
     pub(crate) async fn prepare_payout(
         &self,
-        asked: &Resolved,
-        command: &CreatePayout,
+        command: &ResolvedCommand,
+        payout: &CreatePayout,
         account: &Arc<Account>,
         expired: Option<&Claim>,
-    ) -> Result<Decided, Opened> {
-        let before = if account.guard.floor.is_some_and(|floor| floor >= 0) {
-            Before::Nothing
+    ) -> Result<DecidedOpening, OpenResult> {
+        let precondition = if account.guard.floor.is_some_and(|floor| floor >= 0) {
+            Precondition::None
         } else {
-            self.looked_at(asked, command, account, expired).await?
+            self.available_in(command, payout, account, expired).await?
         };
-        // After the look: what is decided on it is no older than it.
-        let (now, subject, set) = self.mint_pair().await?;
+        // Minted after the read, so that the decision's time is no earlier than the balance it
+        // rests on.
+        let MintedIds { now, subject, set } = self.mint_ids().await?;
         let minted = create::PayoutIds {
             payout: PayoutId::from_i64(subject),
             now,
@@ -84,42 +86,52 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             holder: self.ids.holder(),
             account: account.id,
         };
-        let provider = match &command.wanted.peer {
+        let provider = match &payout.wanted.peer {
             None => self.gateway.binding(),
-            Some(peer) => self.gateway.binding_to(peer).ok_or(Opened::Failed)?,
+            Some(peer) => self.gateway.binding_to(peer).ok_or(OpenResult::StoreFailed)?,
         };
-        let opening = create::decide(command.clone(), provider, self.policy.lease, minted, expired)
-            .ok_or(Opened::Failed)?;
-        Ok((now, Box::new(opening.work), opening.ledger, opening.audit, before, set))
+        let opening = create::decide(payout.clone(), provider, self.policy.lease, minted, expired)
+            .ok_or(OpenResult::StoreFailed)?;
+        Ok(DecidedOpening {
+            set,
+            now,
+            work: Box::new(opening.work),
+            actions: opening.ledger,
+            audit: opening.audit,
+            precondition,
+        })
     }
 
-    /// The account as it stood before its balance was read, if that suffices. The key speaks first.
-    async fn looked_at(
+    /// Checks the available balance. Returns the account as read before the balance. A taken key
+    /// comes first.
+    async fn available_in(
         &self,
-        asked: &Resolved,
-        command: &CreatePayout,
+        command: &ResolvedCommand,
+        payout: &CreatePayout,
         account: &Account,
         expired: Option<&Claim>,
-    ) -> Result<Before, Opened> {
-        let claim = RowKey::Claim(command.request.tenant, command.request.claim);
+    ) -> Result<Precondition, OpenResult> {
+        let claim = RowKey::Claim(payout.request.tenant, payout.request.claim);
         let keys = vec![claim, RowKey::Account(account.tenant, account.id)];
-        let Ok(rows) = self.store.read(keys).await else { return Err(Opened::Failed) };
+        let Ok(rows) = self.store.read(keys).await else { return Err(OpenResult::StoreFailed) };
         let mut rows = rows.into_iter();
         if let (Some(Some(Row::Claim(claim))), None) = (rows.next(), expired) {
-            return Err(Opened::Found(Box::new(claim)));
+            return Err(OpenResult::Taken(Box::new(claim)));
         }
-        let Some(Some(Row::Account(account))) = rows.next() else { return Err(Opened::Failed) };
-        let Ok(balance) = self.balance(&account, Upto::Now).await else { return Err(Opened::Failed) };
-        if balance.view.available < i128::from(command.wanted.amount.minor()) {
+        let Some(Some(Row::Account(account))) = rows.next() else { return Err(OpenResult::StoreFailed) };
+        let Ok(balance) = self.balance(&account, Upto::Now).await else {
+            return Err(OpenResult::StoreFailed);
+        };
+        if balance.view.available < i128::from(payout.wanted.amount.minor()) {
             let refusal = LedgerRefusal::InsufficientFunds;
-            return Err(self.refused_by_the_ledger(asked, refusal, None, expired).await);
+            return Err(self.refused_by_the_ledger(command, refusal, None, expired).await);
         }
-        Ok(Before::Account(Box::new(account)))
+        Ok(Precondition::Account(Box::new(account)))
     }
 }
 
-fn no_such_peer(there: &[PeerName]) -> String {
-    let names: Vec<&str> = there.iter().map(PeerName::as_str).collect();
+fn no_such_peer(peers: &[PeerName]) -> String {
+    let names: Vec<&str> = peers.iter().map(PeerName::as_str).collect();
     let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     format!(
         "no such peer is set up here, but {names}; ask the operator, or leave `peer` out to pay to a bank account"

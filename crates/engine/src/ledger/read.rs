@@ -1,4 +1,4 @@
-//! Reading the ledger: balances from a snapshot and its tail, never from a whole history.
+//! Reading the ledger. A balance is a snapshot and its tail, never a whole history.
 
 use crate::engine::Inner;
 use crate::service::{BalanceView, TransactionView, TransferView};

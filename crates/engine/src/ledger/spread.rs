@@ -1,5 +1,5 @@
-//! Committing a set that moves guarded balances: each goes to one shard; where that does not fit, the delta is planned
-//! over all shards of its account.
+//! Commits of sets that move guarded balances. Each delta goes to a single shard; a delta that does
+//! not fit there is planned over all shards of the account.
 
 use crate::commit::NotCommitted;
 use crate::engine::Inner;
@@ -17,28 +17,28 @@ use counterfoil_store::{
 };
 use std::sync::Arc;
 
-/// What guarded accounts gain and lose, each account once.
+/// Deltas of guarded accounts, each account once.
 pub(crate) type Deltas = Vec<(Arc<Account>, Delta)>;
 
-/// Why a set with moves was not committed.
+/// The reason why a set with moves was not committed.
 #[derive(Debug)]
 pub(crate) enum Blocked {
-    /// A change that is no move was refused.
+    /// A change other than a move was refused.
     Refused(Box<CommitRefusal>),
-    /// An account as a whole does not allow it.
+    /// An account as a whole does not allow its delta.
     Unfit(BalanceRefusal),
-    /// The store did not take it, or nobody knows.
+    /// The commit failed or is in doubt.
     Failed(NotCommitted),
 }
 
-/// Chance that is the same for the same number: neighbouring numbers go to far shards.
+/// A seed derived from a number. Neighbouring numbers give distant shards.
 pub(crate) fn scatter(number: i64) -> u128 {
     // The golden ratio in 64 bits: its products are spread evenly (Knuth's multiplicative hashing).
     const GOLDEN: u128 = 0x9e37_79b9_7f4a_7c15;
     u128::from(number.unsigned_abs()).wrapping_mul(GOLDEN) >> 32_u32 & u128::from(u32::MAX)
 }
 
-/// Plans of one set before it is given up: each is made from what was there a moment ago.
+/// Plans of a set before it fails. Other writers may outdate each plan.
 const PLANS_MAX: u32 = 16;
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
@@ -55,7 +55,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let mut plans: Vec<Vec<ShardPart>> = deltas.iter().map(first).collect();
         for _ in 0..PLANS_MAX {
             let mut whole = set.clone();
-            // Which account each move belongs to.
+            // The index of each move's account.
             let mut owners = Vec::with_capacity(deltas.len());
             for (owner, ((account, _), parts)) in deltas.iter().zip(&plans).enumerate() {
                 for part in parts {
@@ -91,7 +91,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         )))
     }
 
-    /// Plans a delta over the shards as they stand, gathering what is scattered too widely.
+    /// Plans a delta over the current shards, and gathers money that is scattered over too
+    /// many.
     async fn plan(
         &self,
         account: &Arc<Account>,
@@ -106,7 +107,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             let Some((_, shards)) = shards.pop() else {
                 return Err(unavailable("the account is gone".into()));
             };
-            // First so that the next write to the same shard fits too.
+            // Prefer to refill the wanted shard, so that the next write to it fits as well.
             if let Some(parts) = refill(&shards, wanted, delta).filter(|parts| parts.len() <= room) {
                 return Ok(parts);
             }
@@ -118,8 +119,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Err(unavailable("the account's shards change too fast to be gathered".into()))
     }
 
-    /// All shards of each account, those of one account from one moment: another process may have spread it wider than
-    /// is remembered here.
+    /// All shards of each account, read in a single snapshot per account. Accounts that another
+    /// process has spread wider than cached here are read again.
     pub(super) async fn shards(
         &self,
         mut wanted: Vec<Arc<Account>>,
@@ -148,7 +149,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                     })
                     .collect();
                 match fresh {
-                    // It only grows, and not for long.
+                    // The width only grows, so this ends.
                     Some(Row::Account(fresh)) if fresh.widest > account.widest => {
                         let fresh = Arc::new(fresh);
                         self.accounts.learn(&fresh);
@@ -161,7 +162,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(all)
     }
 
-    /// Moves money between the shards of one account; its sum stays what it is.
+    /// Moves money between the shards of an account; the sum is unchanged.
     async fn gather(&self, account: &Account, parts: &[ShardPart]) -> Result<(), Blocked> {
         let Some(id) = self.next_id(self.store.now()).await else {
             return Err(Blocked::Failed(NotCommitted::Unavailable("no id can be minted".into())));
@@ -170,7 +171,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             .iter()
             .fold(ChangeSet::new(SetId::from_i64(id)), |set, part| set.shift(motion(account, part)));
         match self.commit(set).await {
-            // Refused: somebody moved it meanwhile, and the next plan sees what they left.
+            // Refused: another writer was faster, and the next plan sees its result.
             Ok(_) | Err(NotCommitted::Refused(_)) => Ok(()),
             Err(other) => Err(Blocked::Failed(other)),
         }

@@ -1,4 +1,4 @@
-//! Stored answers: readable, about what their claim made, and with their windows in order.
+//! Stored answers: readable, about their claim's subject, and with windows in order.
 
 use super::report::VerifyReport;
 use counterfoil_core::idempotency::claim::{Claim, Settled};
@@ -7,34 +7,31 @@ use counterfoil_core::payments::payout::Payout;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::json::Json;
 
-/// What an answer must name.
+/// The expected contents of an answer.
 #[derive(Clone, Copy)]
 pub(super) struct Expected<'a> {
-    /// What is answered with: the charge, the refund, or the payout.
+    /// The reference of the charge, refund or payout.
     pub(super) id: &'a str,
-    /// What a refusal names, and as what: the charge or the payout it is about.
+    /// The member and the reference that a refusal must have: its charge or payout.
     pub(super) about: (&'static str, &'a str),
-    /// Of the charge, of the refund, or of the payout.
     pub(super) amount: i64,
-    /// Where it must say so itself: a refund's is its charge's.
+    /// `None` for refunds, whose currency is their charge's.
     pub(super) asset: Option<Asset>,
 }
 
 impl<'a> Expected<'a> {
-    /// The charge itself.
     pub(super) fn charge(name: &'a str, charge: &Charge) -> Expected<'a> {
         let amount = charge.order.amount;
         Expected { id: name, about: ("charge", name), amount: amount.minor(), asset: Some(amount.asset()) }
     }
 
-    /// The payout itself.
     pub(super) fn payout(name: &'a str, payout: &Payout) -> Expected<'a> {
         let amount = payout.order.amount;
         Expected { id: name, about: ("payout", name), amount: amount.minor(), asset: Some(amount.asset()) }
     }
 }
 
-/// Checks a claim's answer, if it has one.
+/// Checks a claim's answer, if any.
 pub(super) fn check(claim: &Claim, expected: Expected<'_>, report: &mut VerifyReport) {
     let Some(settled) = claim.state.settled() else { return };
     let name = expected.id;

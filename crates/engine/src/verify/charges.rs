@@ -1,4 +1,4 @@
-//! Charges, their claims, work, operations and timelines, each charge from one snapshot.
+//! Charges with the claims, work, operations and timelines, each charge from a single snapshot.
 
 use super::answers::{self, Expected};
 use super::claims::Makers;
@@ -16,7 +16,7 @@ use counterfoil_core::types::reference::{ReferenceKind, References};
 use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
 use std::collections::HashSet;
 
-/// Rows of one charge, all from one moment.
+/// Rows of a charge, from a single snapshot.
 struct View {
     charge: Charge,
     claim: Option<Claim>,
@@ -24,10 +24,10 @@ struct View {
     reference: String,
 }
 
-/// Charges whose rows are read in one snapshot.
+/// Charges per snapshot.
 const CHUNK: usize = 64;
 
-/// Checks all charges; gives what the captured ones should have posted.
+/// Checks all charges; returns the expected postings of the captured ones.
 pub(super) async fn check<S: Store>(
     store: &S,
     (claims, tallies): (&Makers, &Tallies),
@@ -103,7 +103,7 @@ async fn views<S: Store>(
 fn check_view(view: &View, report: &mut VerifyReport) {
     let name = &view.reference;
     let open = is_being_made(&view.charge);
-    // A charge made after the claims were listed is not judged by a claim this look cannot see.
+    // The claim of a charge made after the claims were listed is unknown here.
     if let Some(claim) = &view.claim {
         let settled = claim.state.settled().is_some() || matches!(claim.state, ClaimState::Expired { .. });
         let broken = match (settled, &view.outbox) {
@@ -127,7 +127,7 @@ fn check_view(view: &View, report: &mut VerifyReport) {
     }
 }
 
-/// Whether the charge is still being made: one that is parked later is so for an operation on it.
+/// Whether the charge is still being made. A charge that is parked later is locked by an operation.
 fn is_being_made(charge: &Charge) -> bool {
     charge.status == ChargeStatus::Processing
         || (charge.status == ChargeStatus::Parked && charge.working.is_none())
@@ -146,8 +146,8 @@ fn disagreement(view: &View, claim: &Claim) -> Option<String> {
         .then(|| format!("{} is {} but its claim is {}", view.reference, status.name(), claim.state.name()))
 }
 
-/// A difference may come from the store moving on between the looks at the operations and at the charge: it counts
-/// if it is there in a look at both.
+/// Checks the charge against the operations. On a live store the two may have been read at
+/// different times. A difference counts only if both show the difference at the same moment.
 async fn check_operations<S: Store>(
     store: &S,
     view: &View,

@@ -1,4 +1,4 @@
-//! Which claim made what, claims that made nothing, and keys with more than one.
+//! Claims: the subjects they made, claims without a subject, and keys with two claims.
 
 use super::report::VerifyReport;
 use super::rows::Rows;
@@ -8,10 +8,10 @@ use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
 use std::collections::{HashMap, HashSet};
 
-/// A claim, and whose it is.
+/// A claim with the tenant.
 type Maker = (TenantId, ClaimId);
 
-/// The claims behind charges, operations and payouts, as they were listed. Later ones are found by their work.
+/// The listed claims of charges, operations and payouts. Claims made later are found by their work.
 #[derive(Default)]
 pub(super) struct Makers {
     charges: HashMap<ChargeId, Maker>,
@@ -25,7 +25,7 @@ impl Makers {
         let (mut all, mut keys) = (Makers::default(), Vec::new());
         each(store, |claim| {
             all.note(claim.subject, claim.makes, (claim.tenant, claim.id));
-            keys.push((abridged(claim.id), claim.subject));
+            keys.push((key_prefix(claim.id), claim.subject));
             report.note("key_has_one_record", None);
         })
         .await?;
@@ -74,7 +74,8 @@ impl Makers {
         self.payouts.get(&payout).map(|(_, claim)| *claim)
     }
 
-    /// Claims whose charge, operation or payout is not there at all. An operation that was refused has only its settled claim.
+    /// Checks that every claim has the charge, operation or payout. A refused operation has only
+    /// its settled claim.
     pub(super) async fn check_orphans<S: Store>(
         &self,
         store: &S,
@@ -119,8 +120,8 @@ impl Makers {
     }
 }
 
-/// Looks a second time at keys that were listed twice: on a live store one may have been used again meanwhile, and then only one of
-/// its two records is still there.
+/// Lists the keys again that had two claims. On a live store a key may have been claimed again
+/// meanwhile; then only one claim is left.
 async fn check_again<S: Store>(
     store: &S,
     twins: &HashSet<SubjectId>,
@@ -156,12 +157,11 @@ async fn each<S: Store>(store: &S, mut see: impl FnMut(&Claim)) -> Result<(), Re
     }
 }
 
-/// So much of a key as to tell it from others.
-fn abridged(id: ClaimId) -> u64 {
+/// A prefix of the key that is long enough to find twins.
+fn key_prefix(id: ClaimId) -> u64 {
     id.digest().as_bytes().first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }
 
-/// Whether a claim is still to be settled.
 pub(super) fn is_open(state: &ClaimState) -> bool {
     match state {
         ClaimState::InFlight(_) | ClaimState::FailedRetry { .. } | ClaimState::Uncertain(_) => true,

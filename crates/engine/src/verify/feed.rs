@@ -4,7 +4,7 @@ use super::report::VerifyReport;
 use counterfoil_core::types::time::Time;
 use counterfoil_store::{CommitReceipt, Committed, Position, ReadError, Store};
 
-/// The last commit at this moment. Halving finds it, so that nothing has to be walked to stop in time.
+/// The last commit at this moment, found by bisection.
 pub(super) async fn head<S: Store>(store: &S) -> Result<Position, ReadError> {
     let (mut behind, mut beyond) = (Position::START, None);
     loop {
@@ -15,7 +15,7 @@ pub(super) async fn head<S: Store>(store: &S) -> Result<Position, ReadError> {
         if probe <= behind.0 {
             return Ok(behind);
         }
-        // Commits after the one before `probe` begin with it, or with a later one where numbers are missing.
+        // The first commit from `probe` on. Its position is higher if positions are missing.
         let found = store.feed(Position(probe.saturating_sub(1)), 1).await?;
         match found.first() {
             Some(commit) => behind = commit.receipt.position,
@@ -24,7 +24,7 @@ pub(super) async fn head<S: Store>(store: &S) -> Result<Position, ReadError> {
     }
 }
 
-/// How far the walk has come.
+/// The last commit of the walk.
 pub(super) struct Order(CommitReceipt);
 
 impl Default for Order {
@@ -34,12 +34,10 @@ impl Default for Order {
 }
 
 impl Order {
-    /// The last commit seen.
     pub(super) fn last(&self) -> Position {
         self.0.position
     }
 
-    /// Sees the next commit.
     pub(super) fn see(&mut self, commit: &Committed, report: &mut VerifyReport) {
         let (Position(before), Position(position)) = (self.0.position, commit.receipt.position);
         let dense = position == before.saturating_add(1);

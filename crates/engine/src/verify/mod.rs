@@ -1,5 +1,5 @@
-//! Invariants of a whole store, checked from its rows: on a stopped store, or on a live one from consistent
-//! snapshots. It shares no state with the engine and changes nothing.
+//! Verification: checks the invariants of a whole store from its rows. A live store is read in
+//! consistent snapshots. Verification shares no state with the engine and changes nothing.
 
 mod answers;
 mod charges;
@@ -20,7 +20,7 @@ use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::reference::References;
 use counterfoil_store::{ReadError, Store};
 
-/// Checks every invariant. `progress` is told how many rows were looked at so far.
+/// Checks every invariant. `progress` receives the number of rows or commits checked so far.
 pub async fn verify<S: Store>(store: &S, progress: impl Fn(u64)) -> Result<VerifyReport, ReadError> {
     let references = References::new(MacKey::new(store.secret().reveal()));
     let mut report = VerifyReport::default();
@@ -30,7 +30,7 @@ pub async fn verify<S: Store>(store: &S, progress: impl Fn(u64)) -> Result<Verif
     payouts::check(store, &claims, &references, &mut report).await?;
     claims.check_orphans(store, &mut report).await?;
     work::check(store, &references, &mut report).await?;
-    // Found after the charges were read: what they have posted lies before it.
+    // Determined after the charges were read, so that all postings lie before the head.
     let head = feed::head(store).await?;
     let mut order = feed::Order::default();
     let mut walk = ledger::Walk::new(captured, references);

@@ -1,5 +1,5 @@
-//! Operations: each against its charge, its work, its claim and what it reserves, from one snapshot; and the operations
-//! on one charge against what the charge says of them.
+//! Operations: each against the charge, work, claim and reservation, from a single snapshot. All
+//! operations on a charge against the charge's sums, status and lock.
 
 use super::answers::{self, Expected};
 use super::claims::{Makers, is_open};
@@ -17,29 +17,29 @@ use counterfoil_core::types::reference::{ReferenceKind, References};
 use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
 use std::collections::HashMap;
 
-/// Operations whose rows are read in one snapshot.
+/// Operations per snapshot.
 const CHUNK: usize = 64;
 
-/// Looks at a charge that others move all the time, before nothing can be said about it.
+/// Reads of a charge that keeps changing, before it is left unjudged.
 const LOOKS_MAX: u32 = 64;
 
-/// What the operations on each charge come to, as they were listed.
+/// Sums of the listed operations on each charge.
 #[derive(Default)]
 pub(super) struct Tallies(HashMap<ChargeId, Tally>);
 
-/// What the operations on one charge come to.
+/// Sums of the operations on one charge.
 #[derive(Default)]
 struct Tally {
     refunded: i64,
     refunding: i64,
     captures: u32,
     voids: u32,
-    /// Captures and voids that have not ended.
+    /// Unfinished captures and voids.
     open: Vec<(OperationId, OperationStatus)>,
 }
 
 impl Tallies {
-    /// How a charge differs from what its operations came to when they were listed.
+    /// The difference between a charge and its listed operations.
     pub(super) fn difference(&self, charge: &Charge) -> Option<String> {
         self.0.get(&charge.id).unwrap_or(&Tally::default()).difference(charge)
     }
@@ -51,13 +51,13 @@ impl Tally {
         match (operation.kind, operation.status) {
             (_, OperationStatus::Failed) => {}
             (OperationKind::Refund, OperationStatus::Succeeded) => {
-                self.refunded = self.refunded.saturating_add(amount)
+                self.refunded = self.refunded.saturating_add(amount);
             }
             (OperationKind::Refund, OperationStatus::Processing | OperationStatus::Parked) => {
                 self.refunding = self.refunding.saturating_add(amount);
             }
             (OperationKind::Capture, OperationStatus::Succeeded) => {
-                self.captures = self.captures.saturating_add(1)
+                self.captures = self.captures.saturating_add(1);
             }
             (OperationKind::Void, OperationStatus::Succeeded) => self.voids = self.voids.saturating_add(1),
             (
@@ -83,7 +83,7 @@ impl Tally {
         if self.captures.saturating_add(self.voids) > 1 {
             return Some(format!("has {} captures and {} voids that were done", self.captures, self.voids));
         }
-        // Only what was held at first is captured by an operation.
+        // Only an authorized charge is captured by an operation.
         if (self.captures == 1) != (captured > 0 && !charge.order.capture) {
             return Some(format!("took {captured} and has {} captures that were done", self.captures));
         }
@@ -97,14 +97,14 @@ impl Tally {
         })
     }
 
-    /// Whether the charge's status is what was done to it.
+    /// Whether the charge's status follows from its operations.
     fn allows(&self, charge: &Charge) -> bool {
         let ChargeSums { captured, refunded, .. } = charge.sums;
         let untouched = captured == 0 && self.voids == 0;
         match charge.status {
             ChargeStatus::Processing | ChargeStatus::Failed => untouched && self.open.is_empty(),
             ChargeStatus::RequiresCapture => untouched && !self.has_parked(),
-            // While it is made, or by the operation that is parked.
+            // Parked during creation, or by a parked operation.
             ChargeStatus::Parked => untouched && (self.open.is_empty() || self.has_parked()),
             ChargeStatus::Voided => captured == 0 && self.voids == 1 && self.open.is_empty(),
             ChargeStatus::Succeeded => captured > 0 && refunded == 0 && self.open.is_empty(),
@@ -118,8 +118,9 @@ impl Tally {
     }
 }
 
-/// How a charge differs from its operations, seen together: each of them that begins or ends moves the charge too, so
-/// two looks at a charge of one revision have the operations of one moment between them.
+/// The difference between a charge and its operations at one moment. Each operation that begins or
+/// ends also changes the charge. Operations read between two reads of the same charge revision are
+/// therefore those of one moment.
 pub(super) async fn look_again<S: Store>(
     store: &S,
     tenant: TenantId,
@@ -151,7 +152,7 @@ fn operations(page: Vec<Row>) -> Vec<Operation> {
         .collect()
 }
 
-/// Checks all operations; gives what they come to.
+/// Checks all operations; returns their sums.
 pub(super) async fn check<S: Store>(
     store: &S,
     claims: &Makers,
@@ -182,7 +183,7 @@ pub(super) async fn check<S: Store>(
     }
 }
 
-/// The rows an operation is judged with.
+/// Keys of the rows an operation is checked against.
 fn keys(operation: &Operation, claim: Option<ClaimId>) -> Vec<RowKey> {
     let Operation { id, tenant, charge, .. } = *operation;
     let mut keys = vec![
@@ -199,12 +200,12 @@ fn keys(operation: &Operation, claim: Option<ClaimId>) -> Vec<RowKey> {
     keys
 }
 
-/// What a refund reserves has the refund's own number.
+/// The hold of a refund has the refund's id.
 fn hold_of(refund: OperationId) -> HoldId {
     HoldId::from_i64(refund.to_i64())
 }
 
-/// Rows of one operation, all from one moment.
+/// Rows of an operation, from a single snapshot.
 struct View<'a> {
     rows: &'a Rows,
     operation: &'a Operation,
@@ -225,7 +226,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The claim of an operation that was made after the claims were listed, as its work names it.
+    /// The claim of an operation that was made after the claims were listed, found by the work.
     fn unlisted(&self) -> Option<ClaimId> {
         let unseen = !self.operation.status.is_final() && self.claim.is_none();
         self.outbox.filter(|_| unseen).map(|outbox| outbox.claim)
@@ -259,7 +260,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// How the operation's charge, work and claim do not fit it.
+    /// The disagreement between the operation and its charge, work and claim.
     fn disorder(&self) -> Option<String> {
         let status = self.operation.status.name();
         if self.charge.is_none() {
@@ -274,7 +275,7 @@ impl<'a> View<'a> {
             (true, None) | (false, Some(_)) => {}
         }
         let agrees = match self.claim.map(|claim| &claim.state) {
-            // A claim goes long after its answer; while there is work, it is there.
+            // A claim outlives its work by far, so only a final operation may have none.
             None | Some(ClaimState::Expired { .. }) => self.operation.status.is_final(),
             Some(ClaimState::Completed(_)) => self.operation.status == OperationStatus::Succeeded,
             Some(ClaimState::FailedTerminal(_)) => self.operation.status == OperationStatus::Failed,
@@ -295,7 +296,7 @@ impl<'a> View<'a> {
             && self.claim.is_none_or(|claim| claim.id == outbox.claim)
     }
 
-    /// How what is reserved for a refund does not fit it.
+    /// The disagreement between the refund and its reservation.
     fn misbooked(&self) -> Option<String> {
         let Operation { id, tenant, amount, status, .. } = *self.operation;
         let Some(hold) = self.rows.hold(hold_of(id)) else {
@@ -326,7 +327,7 @@ impl<'a> View<'a> {
         (!right).then(|| format!("is {} and what it reserved is {state}", status.name()))
     }
 
-    /// It takes from the account that was credited; charges from before there were accounts have suspense for it.
+    /// Whether the refund debits the account credited by the charge: the destination or suspense.
     fn is_between_its_accounts(&self, hold: &Hold) -> bool {
         let account = |role: Role| -> Option<AccountId> {
             Some(self.rows.named(hold.tenant, &role.code(hold.asset).ok()?)?.account)

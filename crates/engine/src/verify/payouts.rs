@@ -1,4 +1,4 @@
-//! Payouts: each against its work, its claim and what it reserves, from one snapshot.
+//! Payouts: each against the work, claim and reservation, from a single snapshot.
 
 use super::answers::{self, Expected};
 use super::claims::{Makers, is_open};
@@ -19,7 +19,7 @@ use counterfoil_core::types::reference::References;
 use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
 use std::collections::HashSet;
 
-/// Payouts whose rows are read in one snapshot.
+/// Payouts per snapshot.
 const CHUNK: usize = 64;
 
 /// Checks all payouts.
@@ -59,7 +59,7 @@ pub(super) async fn check<S: Store>(
     }
 }
 
-/// The rows a payout is judged with.
+/// Keys of the rows a payout is checked against.
 fn keys(payout: &Payout, claim: Option<ClaimId>) -> Vec<RowKey> {
     let tenant = payout.tenant;
     let mut keys = vec![
@@ -72,7 +72,7 @@ fn keys(payout: &Payout, claim: Option<ClaimId>) -> Vec<RowKey> {
     keys
 }
 
-/// The account a payout credits: what providers owe, or what is owed to its peer.
+/// The account a payout credits: the receivable from providers, or the debt to the peer.
 fn credited(payout: &Payout) -> Option<AccountCode> {
     let asset = payout.order.amount.asset();
     match payout.provider.peer() {
@@ -81,7 +81,7 @@ fn credited(payout: &Payout) -> Option<AccountCode> {
     }
 }
 
-/// Rows of one payout, all from one moment.
+/// Rows of a payout, from a single snapshot.
 struct View<'a> {
     rows: &'a Rows,
     payout: &'a Payout,
@@ -100,7 +100,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The claim of a payout that was made after the claims were listed, as its work names it.
+    /// The claim of a payout that was made after the claims were listed, found by the work.
     fn unlisted(&self) -> Option<ClaimId> {
         let unseen = !self.payout.status.is_final() && self.claim.is_none();
         self.outbox.filter(|_| unseen).map(|outbox| outbox.claim)
@@ -108,16 +108,16 @@ impl<'a> View<'a> {
 
     fn check(&self, references: &References, seen: &mut HashSet<String>, report: &mut VerifyReport) {
         let name = Payment::Payout(self.payout.id).reference(references).to_string();
-        let told = |what: Option<String>| what.map(|what| format!("{name} {what}"));
-        report.note("payout_has_work", told(self.disorder()));
-        report.note("payouts_are_posted", told(self.misbooked()));
+        let named = |what: Option<String>| what.map(|what| format!("{name} {what}"));
+        report.note("payout_has_work", named(self.disorder()));
+        report.note("payouts_are_posted", named(self.misbooked()));
         if self.payout.status == PayoutStatus::Paid {
             let broken = match &self.payout.provider_reference {
                 None => Some("has no provider reference".to_owned()),
                 Some(reference) if !seen.insert(reference.clone()) => Some(format!("shares {reference}")),
                 Some(_) => None,
             };
-            report.note("provider_effect_is_single", told(broken));
+            report.note("provider_effect_is_single", named(broken));
         }
         if let Some(claim) = self.claim {
             answers::check(claim, Expected::payout(&name, self.payout), report);
@@ -131,7 +131,7 @@ impl<'a> View<'a> {
         report.note("timeline_is_lawful", broken.map(|what| format!("{name} {what}")));
     }
 
-    /// How the payout's work and claim do not fit it.
+    /// The disagreement between the payout and its work and claim.
     fn disorder(&self) -> Option<String> {
         let status = self.payout.status;
         match (status.is_final(), self.outbox) {
@@ -143,7 +143,7 @@ impl<'a> View<'a> {
             (true, None) | (false, Some(_)) => {}
         }
         let agrees = match self.claim.map(|claim| &claim.state) {
-            // A claim goes long after its answer; while there is work, it is there.
+            // A claim outlives its work by far, so only a final payout may have none.
             None | Some(ClaimState::Expired { .. }) => status.is_final(),
             Some(ClaimState::Completed(_)) => status == PayoutStatus::Paid,
             Some(ClaimState::FailedTerminal(_)) => status == PayoutStatus::Failed,
@@ -164,7 +164,7 @@ impl<'a> View<'a> {
             && self.claim.is_none_or(|claim| claim.id == outbox.claim)
     }
 
-    /// How what is reserved under the payout's number does not fit it.
+    /// The disagreement between the payout and its reservation.
     fn misbooked(&self) -> Option<String> {
         let Payout { id, order, status, .. } = self.payout;
         let Some(hold) = self.rows.hold(HoldId::from_i64(id.to_i64())) else {
@@ -189,7 +189,7 @@ impl<'a> View<'a> {
         (!right).then(|| format!("is {} and what it reserved is {state}", status.name()))
     }
 
-    /// Its amount, from the account it is paid from to the one it credits.
+    /// Whether the hold is the payout's own reservation, between its accounts.
     fn is_its_own(&self, hold: &Hold) -> bool {
         let Payout { tenant, order, .. } = self.payout;
         let credited = credited(self.payout).and_then(|code| self.rows.named(hold.tenant, &code));

@@ -1,30 +1,28 @@
-//! What verification found.
+//! The report of a verification.
 
-/// One row per invariant.
+/// One finding per invariant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VerifyReport {
     findings: Vec<Finding>,
 }
 
-/// An invariant, what was looked at and what broke it.
+/// An invariant with the violations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The invariant's name.
     pub invariant: &'static str,
-    /// What it says.
+    /// The invariant as a sentence.
     pub meaning: &'static str,
-    /// How many things were looked at.
+    /// Number of checked things.
     pub looked_at: u64,
-    /// How many break it.
     pub violations: u64,
-    /// The first few that do.
+    /// The first violations.
     pub examples: Vec<String>,
 }
 
 /// Examples kept for each invariant.
 const EXAMPLES_MAX: usize = 5;
 
-/// Every invariant with its meaning, in the order they are shown.
+/// Every invariant with the meaning, in display order.
 pub(super) const INVARIANTS: [(&str, &str); 28] = [
     ("key_has_one_record", "an idempotency key has one record"),
     (
@@ -108,12 +106,12 @@ pub(super) const INVARIANTS: [(&str, &str); 28] = [
 ];
 
 impl VerifyReport {
-    /// All findings, in a fixed order; an invariant that looked at nothing is listed too.
+    /// All findings in a fixed order, including invariants that checked nothing.
     pub fn findings(&self) -> Vec<Finding> {
         INVARIANTS.iter().map(|(invariant, meaning)| self.find(invariant, meaning)).collect()
     }
 
-    /// Whether everything holds.
+    /// Whether every invariant holds.
     pub fn holds(&self) -> bool {
         self.findings.iter().all(|finding| finding.violations == 0)
     }
@@ -123,7 +121,7 @@ impl VerifyReport {
         self.findings.iter().find(|finding| finding.invariant == invariant).cloned().unwrap_or(empty)
     }
 
-    /// Notes that an invariant was looked at; `broken` says how it does not hold.
+    /// Notes one check of an invariant. `broken` describes the violation.
     pub(super) fn note(&mut self, invariant: &'static str, broken: Option<String>) {
         let at =
             self.findings.iter().position(|finding| finding.invariant == invariant).unwrap_or_else(|| {

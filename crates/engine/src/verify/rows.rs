@@ -1,4 +1,5 @@
-//! Rows by their keys, read in as few reads as allowed. As many as one read takes are from one moment.
+//! An index of rows by id, filled with as few reads as possible. One read is one snapshot of at
+//! most `SCAN_MAX` rows.
 
 use counterfoil_core::idempotency::claim::{Claim, ClaimId};
 use counterfoil_core::ledger::account::{Account, AccountCode, AccountName};
@@ -13,16 +14,29 @@ use counterfoil_core::types::id::{
     AccountId, ChargeId, HoldId, OperationId, PayoutId, SubjectId, TenantId, TransactionId,
 };
 use counterfoil_core::types::limits::SCAN_MAX;
-use counterfoil_store::{ReadError, Row, RowKey, Store, UNTOLD};
+use counterfoil_store::{ReadError, Row, RowKey, Store};
 use std::collections::HashMap;
 
-/// Rows that were asked for and are there. They are read under their tenants; once they are here, ids suffice: they are
+/// Rows found in the store. They are read by tenant and id, and found here by id alone: ids are
 /// unique over all tenants.
-pub(super) struct Rows(HashMap<RowKey, Row>);
+#[derive(Default)]
+pub(super) struct Rows {
+    accounts: HashMap<AccountId, Account>,
+    names: HashMap<(TenantId, AccountCode), AccountName>,
+    transactions: HashMap<TransactionId, Transaction>,
+    balances: HashMap<(AccountId, u8), Balance>,
+    holds: HashMap<HoldId, Hold>,
+    reversals: HashMap<TransactionId, Reversal>,
+    charges: HashMap<ChargeId, Charge>,
+    operations: HashMap<OperationId, Operation>,
+    payouts: HashMap<PayoutId, Payout>,
+    work: HashMap<SubjectId, Outbox>,
+    claims: HashMap<ClaimId, Claim>,
+}
 
 impl Rows {
     pub(super) async fn read<S: Store>(store: &S, keys: Vec<RowKey>) -> Result<Rows, ReadError> {
-        let mut rows = Rows(HashMap::with_capacity(keys.len()));
+        let mut rows = Rows::default();
         rows.add(store, keys).await?;
         Ok(rows)
     }
@@ -31,100 +45,124 @@ impl Rows {
         keys.sort_unstable();
         keys.dedup();
         for chunk in keys.chunks(SCAN_MAX) {
-            for (key, row) in chunk.iter().zip(store.read(chunk.to_vec()).await?) {
-                if let Some(row) = row {
-                    self.0.insert(by_id(key), row);
-                }
+            for row in store.read(chunk.to_vec()).await?.into_iter().flatten() {
+                self.index(row);
             }
         }
         Ok(())
     }
 
-    /// The rows that names and reversals point to.
+    fn index(&mut self, row: Row) {
+        match row {
+            Row::Account(account) => {
+                self.accounts.insert(account.id, account);
+            }
+            Row::Name(name) => {
+                self.names.insert((name.tenant, name.code.clone()), name);
+            }
+            Row::Transaction(transaction) => {
+                self.transactions.insert(transaction.id, transaction);
+            }
+            Row::Balance(balance) => {
+                self.balances.insert((balance.account, balance.shard), balance);
+            }
+            Row::Hold(hold) => {
+                self.holds.insert(hold.id, hold);
+            }
+            Row::Reversal(reversal) => {
+                self.reversals.insert(reversal.original, reversal);
+            }
+            Row::Charge(charge) => {
+                self.charges.insert(charge.id, charge);
+            }
+            Row::Operation(operation) => {
+                self.operations.insert(operation.id, operation);
+            }
+            Row::Payout(payout) => {
+                self.payouts.insert(payout.id, payout);
+            }
+            Row::Outbox(outbox) => {
+                self.work.insert(outbox.id, outbox);
+            }
+            Row::Claim(claim) => {
+                self.claims.insert(claim.id, claim);
+            }
+            // No check asks for these by id.
+            Row::Audit(_)
+            | Row::Tenant(_)
+            | Row::ApiKey(_)
+            | Row::Slot(_)
+            | Row::Asset(_)
+            | Row::Snapshot(_)
+            | Row::Cursor(_) => {}
+        }
+    }
+
+    /// Keys of the rows that the names and reversals among `keys` point to.
     pub(super) fn named_by(&self, keys: &[RowKey]) -> Vec<RowKey> {
-        let pointed = |key: &RowKey| match self.0.get(&by_id(key)) {
-            Some(Row::Name(name)) => Some(RowKey::Account(name.tenant, name.account)),
-            Some(Row::Reversal(reversal)) => Some(RowKey::Transaction(reversal.tenant, reversal.by)),
+        let target = |key: &RowKey| match key {
+            RowKey::Name(tenant, code) => {
+                self.named(*tenant, code).map(|name| RowKey::Account(name.tenant, name.account))
+            }
+            RowKey::Reversal(_, original) => {
+                self.reversal(*original).map(|reversal| RowKey::Transaction(reversal.tenant, reversal.by))
+            }
             _ => None,
         };
-        keys.iter().filter_map(pointed).collect()
+        keys.iter().filter_map(target).collect()
     }
 
     pub(super) fn accounts(&self) -> impl Iterator<Item = &Account> {
-        self.0.values().filter_map(|row| if let Row::Account(account) = row { Some(account) } else { None })
+        self.accounts.values()
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &AccountName> {
-        self.0.values().filter_map(|row| if let Row::Name(name) = row { Some(name) } else { None })
+        self.names.values()
     }
 
     pub(super) fn account(&self, id: AccountId) -> Option<&Account> {
-        if let Row::Account(account) = self.0.get(&RowKey::Account(UNTOLD, id))? {
-            Some(account)
-        } else {
-            None
-        }
+        self.accounts.get(&id)
     }
 
     pub(super) fn named(&self, tenant: TenantId, code: &AccountCode) -> Option<&AccountName> {
-        if let Row::Name(name) = self.0.get(&RowKey::Name(tenant, code.clone()))? { Some(name) } else { None }
+        self.names.get(&(tenant, code.clone()))
     }
 
     pub(super) fn transaction(&self, id: TransactionId) -> Option<&Transaction> {
-        let row = self.0.get(&RowKey::Transaction(UNTOLD, id))?;
-        if let Row::Transaction(transaction) = row { Some(transaction) } else { None }
+        self.transactions.get(&id)
     }
 
     pub(super) fn balance(&self, account: AccountId, shard: u8) -> Option<&Balance> {
-        if let Row::Balance(balance) = self.0.get(&RowKey::Balance(UNTOLD, account, shard))? {
-            Some(balance)
-        } else {
-            None
-        }
+        self.balances.get(&(account, shard))
     }
 
     pub(super) fn hold(&self, id: HoldId) -> Option<&Hold> {
-        if let Row::Hold(hold) = self.0.get(&RowKey::Hold(UNTOLD, id))? { Some(hold) } else { None }
+        self.holds.get(&id)
     }
 
     pub(super) fn reversal(&self, original: TransactionId) -> Option<&Reversal> {
-        if let Row::Reversal(reversal) = self.0.get(&RowKey::Reversal(UNTOLD, original))? {
-            Some(reversal)
-        } else {
-            None
-        }
+        self.reversals.get(&original)
     }
 
     pub(super) fn charge(&self, id: ChargeId) -> Option<&Charge> {
-        if let Row::Charge(charge) = self.0.get(&RowKey::Charge(UNTOLD, id))? { Some(charge) } else { None }
+        self.charges.get(&id)
     }
 
     pub(super) fn operation(&self, id: OperationId) -> Option<&Operation> {
-        let row = self.0.get(&RowKey::Operation(UNTOLD, id))?;
-        if let Row::Operation(operation) = row { Some(operation) } else { None }
+        self.operations.get(&id)
     }
 
     pub(super) fn payout(&self, id: PayoutId) -> Option<&Payout> {
-        if let Row::Payout(payout) = self.0.get(&RowKey::Payout(UNTOLD, id))? { Some(payout) } else { None }
+        self.payouts.get(&id)
     }
 
     pub(super) fn outbox(&self, id: SubjectId) -> Option<&Outbox> {
-        if let Row::Outbox(outbox) = self.0.get(&RowKey::Outbox(UNTOLD, id))? { Some(outbox) } else { None }
+        self.work.get(&id)
     }
 
-    /// The claim of that id, if it is the one that made `subject`: a key that was free again has made something else.
+    /// The claim of that id, if it created `subject`. A key used again after the windows belongs to
+    /// another subject.
     pub(super) fn claim(&self, id: ClaimId, subject: SubjectId) -> Option<&Claim> {
-        match self.0.get(&RowKey::Claim(UNTOLD, id))? {
-            Row::Claim(claim) if claim.subject == subject => Some(claim),
-            _ => None,
-        }
-    }
-}
-
-/// The key without its tenant, where it has an id that is nobody else's.
-fn by_id(key: &RowKey) -> RowKey {
-    match key {
-        RowKey::Name(..) | RowKey::Asset(..) => key.clone(),
-        _ => key.clone().of(UNTOLD),
+        self.claims.get(&id).filter(|claim| claim.subject == subject)
     }
 }

@@ -1,11 +1,11 @@
-//! Timelines: the audit records of a payment, and what is lawful in them.
+//! Timelines: the audit records of a payment and their order.
 
 use counterfoil_core::audit::{AuditKind, AuditRecord};
 use counterfoil_core::types::id::{SubjectId, TenantId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_store::{ReadError, Row, Scan, Store};
 
-/// All audit records of a payment: one that was in doubt for hours has more than a page of them.
+/// All audit records of a payment, which may fill several pages.
 pub(super) async fn of<S: Store>(
     store: &S,
     tenant: TenantId,
@@ -25,12 +25,13 @@ pub(super) async fn of<S: Store>(
     }
 }
 
-/// What is wrong with the timeline of a payment that is still being made (`open`), or stands at `status`.
+/// The disorder in the timeline of a payment that is still being made (`open`) or has reached
+/// `status`.
 pub(super) fn disorder(records: &[AuditRecord], open: bool, status: &str) -> Option<String> {
     let begins = records.first().is_some_and(|first| first.kind == AuditKind::Claimed);
-    // What comes after a charge is made belongs to its operations, side by side, each under a claim of its own.
+    // Records after the settlement belong to concurrent operations, with separate claims.
     let end = records.iter().position(|record| record.kind == AuditKind::Settled);
-    // So do requests that were refused meanwhile.
+    // Refused requests have their own claims as well.
     let making = records.iter().take(end.map_or(records.len(), |at| at.saturating_add(1)));
     let fences: Vec<u64> =
         making.filter(|record| record.kind != AuditKind::Refused).map(|record| record.fence).collect();
@@ -40,7 +41,7 @@ pub(super) fn disorder(records: &[AuditRecord], open: bool, status: &str) -> Opt
     } else if falls {
         Some("has a fence that falls".to_owned())
     } else if !open && end.is_none() {
-        // The other way round it may have been settled between the two looks.
+        // An open payment may have been settled between the two reads.
         Some(format!("is {status} and was never settled"))
     } else {
         None

@@ -1,4 +1,5 @@
-//! Work: every outbox row against what it is for, and what payments hold reserved against the work that will end it.
+//! Work: every outbox row against the payment, and every payment's reservation against the work
+//! that will end it.
 
 use super::report::VerifyReport;
 use super::rows::Rows;
@@ -11,7 +12,7 @@ use counterfoil_core::types::reference::{ReferenceKind, References};
 use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
 use std::collections::HashSet;
 
-/// Outbox rows whose rows are read in one snapshot.
+/// Outbox rows per snapshot.
 const CHUNK: usize = 128;
 
 /// Checks all work.
@@ -20,7 +21,8 @@ pub(super) async fn check<S: Store>(
     references: &References,
     report: &mut VerifyReport,
 ) -> Result<(), ReadError> {
-    // Listed before the work: what is still reserved after it was so all along, and its work was there to be seen.
+    // Listed before the work: a hold that is still reserved afterwards was so all along, and its
+    // work was listed.
     let reserved = reserved(store).await?;
     let (mut named, mut after) = (HashSet::new(), None);
     loop {
@@ -45,7 +47,7 @@ pub(super) async fn check<S: Store>(
     check_reserved(store, &reserved, &named, references, report).await
 }
 
-/// The rows a row of work is judged with.
+/// Keys of the rows an outbox row is checked against.
 fn keys(outbox: &Outbox) -> Vec<RowKey> {
     let tenant = outbox.tenant;
     let mut keys = vec![RowKey::Outbox(tenant, outbox.id)];
@@ -73,7 +75,7 @@ fn check_row(outbox: &Outbox, rows: &Rows, shared: bool, references: &References
     };
     let fits = match (charge, payout) {
         (Some(charge), _) => Some(belongs(outbox, charge)),
-        // What a payout needs of its work is looked at with the payout.
+        // The payout's own check covers the rest.
         (None, Some(payout)) => Some(outbox.id == payout.id.into()),
         (None, None) => None,
     };
@@ -82,9 +84,9 @@ fn check_row(outbox: &Outbox, rows: &Rows, shared: bool, references: &References
         Some(fits) => (!fits).then(|| format!("{name} has a {flow} to do that does not fit it")),
     };
     report.note("work_has_payment", broken);
-    // What an operation that is there needs of its work is looked at with the operation.
+    // The operation's own check covers the rest.
     if !makes_its_payment(outbox) && rows.operation(outbox.id.into()).is_none() {
-        report.note("operation_has_work", Some(format!("{name} has a {flow} to do that nobody asked for")));
+        report.note("operation_has_work", Some(format!("{name} has a {flow} to do without an operation")));
     }
     let wallet = charge.and_then(|charge| charge.order.wallet);
     let right = match (outbox.saga.flow, outbox.hold) {
@@ -102,16 +104,15 @@ fn check_row(outbox: &Outbox, rows: &Rows, shared: bool, references: &References
     report.note("holds_of_payments_have_work", broken);
 }
 
-/// Whether the row is for this charge, and for its provider. Charges of old stores know only the profile.
+/// Whether the work is for this charge and its provider.
 fn belongs(outbox: &Outbox, charge: &Charge) -> bool {
-    let binding = charge.provider.endpoint.is_empty() || charge.provider == outbox.provider;
     let fits = !makes_its_payment(outbox)
         || (outbox.saga.flow == flow_of(&charge.order)
             && outbox.parked.is_some() == (charge.status == ChargeStatus::Parked));
-    binding && fits && charge.tenant == outbox.tenant
+    charge.provider == outbox.provider && fits && charge.tenant == outbox.tenant
 }
 
-/// The saga that makes a charge of that order.
+/// The saga that creates a charge of that order.
 const fn flow_of(order: &ChargeOrder) -> Flow {
     match (order.wallet, order.capture) {
         (Some(_), _) => Flow::Split,
@@ -124,7 +125,7 @@ fn is_reserved(hold: &Hold) -> bool {
     hold.is_a_payments() && hold.state == HoldState::Pending
 }
 
-/// What payments hold reserved.
+/// The open holds of payments.
 async fn reserved<S: Store>(store: &S) -> Result<Vec<(TenantId, HoldId)>, ReadError> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
@@ -142,7 +143,7 @@ async fn reserved<S: Store>(store: &S) -> Result<Vec<(TenantId, HoldId)>, ReadEr
     }
 }
 
-/// Whatever no work names must have ended meanwhile.
+/// Checks that every hold without work has ended meanwhile.
 async fn check_reserved<S: Store>(
     store: &S,
     reserved: &[(TenantId, HoldId)],

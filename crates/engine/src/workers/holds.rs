@@ -1,5 +1,5 @@
-//! Holds whose deadline has passed are given back. Nobody may end them in between: a deadline counts from its instant
-//! on, whether or not this worker was there.
+//! Lapsing: releases holds whose deadline has passed. Requests honour a passed deadline at once, so
+//! this worker may be late.
 
 use crate::engine::Inner;
 use crate::ledger::spread::{Blocked, scatter};
@@ -25,7 +25,7 @@ pub(crate) async fn run<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// Ends what is due; says how many.
+    /// Releases the due holds; returns how many.
     async fn lapse_holds(&self) -> usize {
         let rows = match self.store.due(Due::Holds, self.store.now(), SCAN_MAX).await {
             Ok(rows) => rows,
@@ -48,8 +48,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     async fn lapse_hold(&self, hold: &Hold) -> bool {
         let now = self.store.now();
         let (Some(id), Some(set)) = (self.next_id(now).await, self.next_id(now).await) else { return false };
-        let frame = DecisionContext { tenant: hold.tenant, id: TransactionId::from_i64(id), now };
-        let (transaction, ended) = lapse(hold, frame);
+        let context = DecisionContext { tenant: hold.tenant, id: TransactionId::from_i64(id), now };
+        let (transaction, ended) = lapse(hold, context);
         let Ok(deltas) = self.deltas_of_hold(hold, &transaction).await else { return false };
         let record = AuditRecord {
             id: record_id(now, ended.revision, self.world.chance()),
@@ -64,11 +64,11 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             .replace(ended, hold.revision)
             .insert(transaction)
             .insert(record);
-        // The same shards as the reservation, if the spread did not change since.
+        // The same shards as the reservation, unless the number of shards has changed since.
         let seed = scatter(hold.id.to_i64());
         match self.commit_moving(&set, &deltas, seed).await {
             Ok(_) => true,
-            // Somebody else ended it.
+            // A request ended it meanwhile.
             Err(Blocked::Refused(_)) => false,
             Err(blocked @ (Blocked::Unfit(_) | Blocked::Failed(_))) => {
                 tracing::warn!(?blocked, "a hold could not lapse yet; trying again");

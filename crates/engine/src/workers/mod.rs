@@ -1,5 +1,5 @@
-//! What runs beside the requests: recovery of work left behind, the end of windows and holds, and the snapshots
-//! balances are read from.
+//! Background workers: recovery of abandoned work, the end of windows and holds, and the balance
+//! snapshots.
 
 pub(crate) mod holds;
 pub(crate) mod outbox;

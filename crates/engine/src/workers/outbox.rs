@@ -1,7 +1,6 @@
-//! Recovery: takes over work whose time has come and runs the same drive as a request does.
+//! Recovery: takes over due work and drives it exactly as a request does.
 
 use crate::engine::Inner;
-use crate::fencing;
 use crate::signal::{ClaimOutcome, Signal};
 use crate::waiters::InterimNews;
 use crate::world::World;
@@ -14,19 +13,20 @@ use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::Gateway;
 use counterfoil_store::{ChangeSet, Due, ReadError, Row, RowKey, Scan, Store};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How soon a place is asked for again.
-const PLACE_WAIT: Duration = Duration::from_millis(5);
-/// How long work is put off whose peer has no place for it: it must not stand before what others can do.
+/// Pause before a busy lane is asked for a slot again.
+const SLOT_WAIT: Duration = Duration::from_millis(5);
+/// Delay of work whose peer has no free slot, so that other work is not blocked.
 const PEER_WAIT: Span = Span::from_ms(5_000);
 
 pub(crate) async fn run<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W>>) {
     if inner.store.is_exclusive()
-        && let Err(error) = recover_the_dead(&inner).await
+        && let Err(error) = recover_dead_holders(&inner).await
     {
-        tracing::error!(%error, "work of an earlier process could not be read; it is taken up as its leases end");
+        tracing::error!(%error, "work of an earlier process could not be read; it is taken over when its leases end");
     }
     while !inner.is_stopped() {
         let batch = inner.store.due(Due::Outbox, inner.store.now(), inner.policy.batch).await;
@@ -43,15 +43,15 @@ pub(crate) async fn run<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W
                 false
             }
         };
-        // A backlog is worked off without pauses worth the name, but never in a spin.
+        // A backlog gets short pauses, but the loop never spins.
         let pause = if full { inner.policy.poll.part(1, 20) } else { inner.policy.poll };
         inner.world.sleep(Duration::from_millis(pause.ms().max(1))).await;
     }
 }
 
-/// No other process can write an exclusive store, so every lease of another holder is a lease of the dead: its work
-/// goes on at once instead of when the lease ends.
-async fn recover_the_dead<S: Store, G: Gateway, W: World>(
+/// Takes over the work of earlier processes at once. No other process can write an exclusive store,
+/// so every lease of another holder belongs to a dead process.
+async fn recover_dead_holders<S: Store, G: Gateway, W: World>(
     inner: &Arc<Inner<S, G, W>>,
 ) -> Result<(), ReadError> {
     let mut after: Option<(TenantId, SubjectId)> = None;
@@ -67,36 +67,40 @@ async fn recover_the_dead<S: Store, G: Gateway, W: World>(
 }
 
 async fn resume_in_background<S: Store, G: Gateway, W: World>(inner: &Arc<Inner<S, G, W>>, outbox: Outbox) {
-    // No faster than who is called answers; meanwhile the row simply stays due.
+    // The lane limits recovery to the pace at which its provider answers. Until then the row stays
+    // due.
     while !inner.lanes.enter(&outbox.provider) {
-        // Nobody else waits for a peer.
+        // A busy peer must not delay the work of other lanes.
         if outbox.provider.peer().is_some() {
             return inner.put_off(outbox).await;
         }
-        inner.world.sleep(PLACE_WAIT).await;
+        inner.world.sleep(SLOT_WAIT).await;
     }
-    let place = Place(Arc::clone(inner), outbox.provider.clone());
+    let slot = RecoverySlot(Arc::clone(inner), outbox.provider.clone());
     if inner.is_draining() {
         return;
     }
     let (task, active) = (Arc::clone(inner), inner.enter());
     inner.world.spawn(async move {
-        task.go_on(outbox).await;
-        drop((place, active));
+        let payment = outbox.payment;
+        // Another server may work on the payment at this moment: then the row stays due.
+        let _ = task.fenced(payment, pin!(task.recover(outbox))).await;
+        drop((slot, active));
     });
 }
 
-/// A place in the pace of recovery, given back when it is dropped.
-struct Place<S, G, W>(Arc<Inner<S, G, W>>, ProviderBinding);
+/// A slot in a lane's limit of concurrent recoveries. Dropping it frees the slot.
+struct RecoverySlot<S, G, W>(Arc<Inner<S, G, W>>, ProviderBinding);
 
-impl<S, G, W> Drop for Place<S, G, W> {
+impl<S, G, W> Drop for RecoverySlot<S, G, W> {
     fn drop(&mut self) {
         self.0.lanes.leave(&self.1);
     }
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// Lets work that is due wait, so that what is due after it is found. Whoever takes it up meanwhile was faster.
+    /// Delays due work, so that the work behind it is found. A failed commit means a takeover by
+    /// another process.
     async fn put_off(&self, outbox: Outbox) {
         let now = self.store.now();
         if outbox.due_at <= now
@@ -109,32 +113,27 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// Goes on with work whose time has come, unless somebody beside us is at it: then it stays due.
-    async fn go_on(&self, outbox: Outbox) {
-        let Ok(pass) = self.enter_fence(outbox.payment).await else { return };
+    /// Takes due work over and drives it.
+    async fn recover(&self, outbox: Outbox) {
         match self.take_over(outbox).await {
             Ok(Some(work)) => {
-                // Lost leases and stored news are both somebody else's to tell.
-                let _ =
-                    fencing::during(&self.world, pass, self.drive(Box::new(work), &InterimNews::default()))
-                        .await;
+                // No request waits here: waiters were already sent the news.
+                let _ = self.drive(Box::new(work), &InterimNews::default()).await;
             }
-            Ok(None) => pass.leave().await,
-            Err(error) => {
-                tracing::warn!(%error, "due work could not be read; it stays due");
-                pass.leave().await;
-            }
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "due work could not be read; it stays due"),
         }
     }
 
-    /// Takes the work over under a higher fence, unless somebody alive holds it or was faster.
+    /// Takes the work over with a higher fencing token, unless it has a live lease or another
+    /// process was faster.
     async fn take_over(&self, outbox: Outbox) -> Result<Option<Work>, ReadError> {
         let Some(Work { claim, subject, outbox }) = self.work(&outbox).await? else {
             return Ok(None);
         };
         let now = self.store.now();
         let waits = claim.state.lease().is_none() && outbox.due_at > now;
-        if waits || self.is_held_by_the_living(&claim) || outbox.parked.is_some() {
+        if waits || self.has_live_lease(&claim) || outbox.parked.is_some() {
             return Ok(None);
         }
         let resumption =
@@ -151,12 +150,13 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 self.watch.saw(Signal::Claim { tenant: claim.tenant, outcome: ClaimOutcome::Reclaimed });
                 Ok(Some(Work { claim: resumption.claim, subject, outbox: resumption.outbox }))
             }
-            // Refused: somebody was faster. Otherwise the row is still due and is met again.
+            // If refused, another process was faster. Otherwise the row stays due and is found
+            // again.
             Err(_) => Ok(None),
         }
     }
 
-    /// The work as it stands now; nothing if it is done.
+    /// The current rows of the work. `None`: it is done.
     pub(crate) async fn work(&self, outbox: &Outbox) -> Result<Option<Work>, ReadError> {
         let tenant = outbox.tenant;
         let payment = match outbox.payment {
@@ -185,7 +185,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(Some(Work { claim, subject, outbox }))
     }
 
-    pub(crate) fn is_held_by_the_living(&self, claim: &Claim) -> bool {
+    /// Whether a living process holds a lease on the claim that is not over.
+    pub(crate) fn has_live_lease(&self, claim: &Claim) -> bool {
         claim.state.lease().is_some_and(|lease| {
             let dead = self.store.is_exclusive() && !self.ids.is_ours(lease.holder);
             !dead && !lease.is_over(self.store.now())

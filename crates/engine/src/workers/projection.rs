@@ -1,16 +1,17 @@
-//! The projection: follows the commits in order and takes a snapshot of each account after so many entries, so that a
-//! balance is one snapshot and a short tail. Commits of this process it is told of; those of others it reads from the
-//! store's feed.
+//! The projection: follows the commits in order and snapshots each account every `SNAPSHOT_EVERY`
+//! entries. A balance is then one snapshot and a short tail. Commits of this process come from
+//! memory (`recent.rs`), commits of other processes from the store's feed.
 //!
-//! A snapshot is the fold of an account's entries up to a position and carries that position, so applying the same commits
-//! twice, or by two processes at once, gives the same snapshot: it is stored exactly once.
+//! A snapshot is the fold of an account's entries up to a position, and carries that position.
+//! Applying the same commits twice, or in two processes at once, gives the same snapshot, which is
+//! stored exactly once.
 
 use crate::engine::Inner;
 use crate::policy::PROJECTION_INTERVAL;
 use crate::recent::{Gained, Owned, Run, count, entries};
 use crate::signal::Signal;
 use crate::world::World;
-use counterfoil_core::ledger::snapshot::{Cursor, FeedReader, Snapshot, superfluous};
+use counterfoil_core::ledger::snapshot::{Cursor, FeedReader, Snapshot, snapshot_to_drop};
 use counterfoil_core::ledger::totals::Totals;
 use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::limits::{SCAN_MAX, SNAPSHOT_EVERY, SNAPSHOTS_MAX};
@@ -22,30 +23,30 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Accounts whose tails are counted at once; beyond this counting starts anew from the store.
+/// Accounts with a counted tail. At the limit the counts are dropped and read from the store again.
 const COUNTED_MAX: usize = 100_000;
-/// Commits are told in nearly their order. So many behind a gap may be that; more are behind another process's.
+/// Own commits behind a gap that still count as slightly out of order. More means that another
+/// process filled the gap.
 const STRAGGLERS: usize = 64;
-/// Accounts whose snapshots are remembered, so that those of hot ones are not read again and again.
+/// Accounts with cached snapshots, so that hot accounts do not read theirs every time.
 const REMEMBERED_MAX: usize = 1_024;
 
-/// What the projection knows between two rounds.
+/// State between two rounds.
 struct Projection {
-    /// Where it stands, and the row that says so if one was stored.
+    /// The last applied commit, and the stored cursor row, if any.
     at: CommitReceipt,
     stored: Option<Cursor>,
     /// Entries since the last snapshot.
     tails: HashMap<Owned, u64>,
-    /// Snapshots of accounts that got one lately, newest first, where nobody else takes any.
+    /// Cached snapshots by account, newest first. Only used if no other process can take snapshots.
     taken: HashMap<Owned, Vec<Snapshot>>,
 }
 
-/// Commits that follow one another.
+/// A run of consecutive commits.
 struct Page {
-    /// The last of them.
     last: Option<CommitReceipt>,
     gained: Gained,
-    /// Whether none is known to follow.
+    /// Whether no later commit is known.
     is_whole: bool,
 }
 
@@ -59,7 +60,7 @@ pub(crate) async fn run<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W
         let caught_up = match inner.project(&mut projection).await {
             Ok(caught_up) => caught_up,
             Err(error) => {
-                tracing::warn!(%error, "the projection could not go on; trying again");
+                tracing::warn!(%error, "the projection failed; trying again");
                 projection = None;
                 true
             }
@@ -71,7 +72,7 @@ pub(crate) async fn run<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// Applies one page of commits; says whether that was the last.
+    /// Applies one page of commits; returns whether it was the last.
     async fn project(&self, projection: &mut Option<Projection>) -> Result<bool, ReadError> {
         let state = match projection {
             Some(state) => state,
@@ -89,7 +90,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         for (account, gained) in gained {
             let tail = match state.tails.get(&account) {
                 Some(known) => known.saturating_add(gained),
-                // Not counted since this process began: the store knows.
+                // Not counted by this process yet.
                 None => self.tail(account, last.position).await?.1.entries,
             };
             let tail = if tail >= SNAPSHOT_EVERY {
@@ -112,7 +113,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(is_whole)
     }
 
-    /// What comes right behind a position: this process's own commits; and what the feed tells, if others committed, too.
+    /// The commits after a position: from memory, and from the feed if other processes committed
+    /// too.
     async fn page(&self, after: Position) -> Result<Page, ReadError> {
         let Run { last, mut gained, behind } = self.recent.run(after);
         if last.is_some() && behind < STRAGGLERS {
@@ -147,7 +149,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(Projection { at, stored, tails: HashMap::new(), taken: HashMap::new() })
     }
 
-    /// The last snapshot's position and the entries after it, up to `upto`.
+    /// The last snapshot and the fold of the entries after it, up to `upto`.
     async fn tail(
         &self,
         (tenant, account): Owned,
@@ -163,7 +165,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok((snapshot, self.store.fold(tenant, account, after, upto).await?.totals))
     }
 
-    /// Takes a snapshot at `upto` and drops one that is no longer needed. Says how long the tail is then.
+    /// Takes a snapshot at `upto` and drops one that is no longer needed. Returns the length of the
+    /// tail after it.
     async fn snapshot(
         &self,
         taken: &mut HashMap<Owned, Vec<Snapshot>>,
@@ -184,13 +187,13 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let next = Snapshot { tenant, account, position: last.position, at: last.at, totals };
         let Some(id) = self.next_id(self.store.now()).await else { return Ok(tail.totals.entries) };
         let mut set = ChangeSet::new(SetId::from_i64(id)).insert(next);
-        if let Some(position) = superfluous(&next, &older) {
+        if let Some(position) = snapshot_to_drop(&next, &older) {
             set = set.remove(RowKey::Snapshot(tenant, account, position), 1);
             older.retain(|snapshot| snapshot.position != position);
         }
         if let Err(error) = self.commit(set).await {
-            // Another process took the same one; the next count comes from the store.
-            tracing::debug!(?error, "a snapshot was put off");
+            // Another process took the same snapshot; the next count comes from the store.
+            tracing::debug!(?error, "a snapshot was postponed");
             return Ok(tail.totals.entries);
         }
         if self.store.is_exclusive() {
@@ -203,7 +206,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         Ok(0)
     }
 
-    /// The account's snapshots up to there, newest first.
+    /// The account's snapshots up to `upto`, newest first.
     async fn snapshots(&self, (tenant, account): Owned, upto: Position) -> Result<Vec<Snapshot>, ReadError> {
         let upto = Upto::Position(upto);
         let rows = self
@@ -216,7 +219,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             .collect())
     }
 
-    /// Stores how far it came. Losing this costs counting anew, nothing else.
+    /// Stores the cursor. Losing it only costs counting again.
     async fn store_cursor(&self, state: &mut Projection) {
         let Some(id) = self.next_id(self.store.now()).await else { return };
         let set = ChangeSet::new(SetId::from_i64(id));
@@ -232,7 +235,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         };
         match self.commit(set).await {
             Ok(_) => state.stored = Some(next),
-            // Another process keeps it too: go on from theirs.
+            // Another process stores the cursor too: continue from its row.
             Err(_) => {
                 if let Ok(resumed) = self.resume_projection().await {
                     state.stored = resumed.stored;

@@ -1,5 +1,5 @@
-//! The end of windows: answers are dropped after the replay window, tombstones after theirs. What a request gets is
-//! decided at read time; this only frees space, so it may be late or stop anywhere.
+//! The sweeper: drops answers after their replay window and tombstones after theirs. A request
+//! judges windows at read time; sweeping only frees space, so it may be late or stop anywhere.
 
 use crate::engine::Inner;
 use crate::policy::SWEEP_INTERVAL;
@@ -23,7 +23,7 @@ pub(crate) async fn run<S: Store, G: Gateway, W: World>(inner: Arc<Inner<S, G, W
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// Sweeps one set's worth of claims; says how many.
+    /// Sweeps one set of claims; returns how many.
     async fn sweep(&self) -> usize {
         let now = self.store.now();
         let rows = match self.store.due(Due::Claims, now, CHANGES_PER_SET_MAX).await {
@@ -44,9 +44,9 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
         match self.commit(set).await {
             Ok(_) => claims.len(),
-            // A key that was claimed anew in between; the rest is met again in the next round.
+            // One of the keys was claimed again meanwhile; the next round finds the others again.
             Err(error) => {
-                tracing::debug!(?error, "a sweep was put off");
+                tracing::debug!(?error, "a sweep was postponed");
                 0
             }
         }

@@ -95,7 +95,7 @@ async fn balances_are_read_only_where_not_everything_fits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_comes_later_pays_for_nothing_before_it() {
+async fn later_items_do_not_fund_earlier_ones() {
     let store = SharedStore::new();
     let engine = pair(&store).await;
     open(&engine, guarded("low", Some(0), None)).await;
@@ -110,7 +110,7 @@ async fn what_comes_later_pays_for_nothing_before_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_held_transfer_is_no_item() {
+async fn a_held_transfer_is_refused_as_an_item() {
     let store = SharedStore::new();
     let engine = pair(&store).await;
     let held = TransferOrder { hold: Some(HoldTerms { expires_at: None }), ..order("a", "b", 5) };
@@ -121,7 +121,7 @@ async fn a_held_transfer_is_no_item() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_accounts_again_and_again_take_few_commits() {
+async fn many_items_on_the_same_accounts_take_few_commits() {
     for shards in [1, 16] {
         let store = SharedStore::new();
         let engine = engine(&store, &Provider::default()).await;
@@ -147,7 +147,7 @@ async fn another_body_under_the_key_is_a_mismatch() {
     let items = [item("a", "b", 1), item("a", "b", 2)];
     bulk(&engine, "k", &items).await;
     assert_eq!(bulk(&engine, "k", &items[..1]).await, Submitted::Mismatch);
-    assert_eq!(keep(&engine, "k", transfer("a", "b", 1)).await, Submitted::Mismatch);
+    assert_eq!(execute(&engine, "k", transfer("a", "b", 1)).await, Submitted::Mismatch);
     assert_eq!(posted(&engine, "b").await, 3);
 }
 
@@ -178,21 +178,21 @@ async fn twins_share_one_execution() {
     }
 }
 
-/// Items of which some are refused, on an account that others write to as well.
+/// Items, of which some are refused, on an account with other writers.
 fn mixed() -> Vec<Item> {
     (0..400).map(|place| if place % 7 == 3 { item("b", "a", 1_000_000) } else { item("a", "b", 1) }).collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_dead_process_left_is_gone_on_with() {
-    // It dies after each of its commits in turn; the fifth is the last, with the answer.
+async fn a_bulk_request_of_a_dead_process_is_continued() {
+    // The process dies after each of the commits in turn. The fifth one has the answer.
     for commits in 1..=5 {
         let store = SharedStore::new();
         let mortal = store.another();
         let first = pair(&mortal).await;
         let second = engine(&store, &Provider::default()).await;
         let items = mixed();
-        // Its workers have nothing to write any more.
+        // The workers have nothing left to write.
         seconds(1).await;
         mortal.dies_after(commits);
         let client = tokio::spawn({
@@ -229,7 +229,7 @@ async fn what_a_dead_process_left_is_gone_on_with() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_all_who_take_over_one_goes_on_and_the_others_wait() {
+async fn one_of_many_takeovers_continues_and_the_others_wait() {
     for seed in 1..=8 {
         let store = SharedStore::new();
         let mortal = store.another();
@@ -263,13 +263,13 @@ async fn of_all_who_take_over_one_goes_on_and_the_others_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_who_was_only_slow_has_lost_and_tells_what_was_stored() {
+async fn a_slow_process_that_lost_its_lease_returns_the_stored_answer() {
     let store = SharedStore::new();
     let slow = pair(&store.another()).await;
     let items = mixed();
-    // The projection has seen what was set up, and commits nothing in between.
+    // The projection has caught up, so it commits nothing in between.
     seconds(1).await;
-    // Its third commit is throttled for so long that another takes over: it gives up, the other goes on.
+    // The third commit is throttled until another process takes over and continues.
     store.0.fail_next(&[
         counterfoil_store::memory::MemoryFault::Pass,
         counterfoil_store::memory::MemoryFault::Pass,
@@ -292,7 +292,7 @@ async fn a_client_that_hangs_up_cancels_nothing() {
     let items = mixed();
     {
         let mut request = Box::pin(bulk(&engine, "k", &items));
-        // The client goes before the first answer of the store.
+        // The client hangs up before the first answer of the store.
         tokio::select! {
             biased;
             _ = &mut request => panic!("too fast"),
@@ -322,7 +322,7 @@ async fn bulks_and_single_transfers_on_the_same_account_never_pass_its_floor() {
         let singles = (0..60).map(|turn| {
             let engine = engine.clone();
             tokio::spawn(async move {
-                let answer = kept(&engine, &format!("single {turn}"), transfer("a", "b", 9)).await;
+                let answer = executed(&engine, &format!("single {turn}"), transfer("a", "b", 9)).await;
                 if answer.0 == 201 { 9 } else { 0 }
             })
         });
@@ -339,7 +339,7 @@ async fn bulks_and_single_transfers_on_the_same_account_never_pass_its_floor() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_is_free_while_the_sweeper_removes_its_record() {
+async fn an_expired_key_can_be_claimed_while_the_sweeper_removes_its_claim() {
     for seed in 1..=30 {
         let store = SharedStore::new();
         let mut policy = policy();
@@ -348,10 +348,10 @@ async fn a_key_is_free_while_the_sweeper_removes_its_record() {
         let engine = engine_with(&store.jumpy(seed), &Provider::default(), policy).await;
         funded(&engine, &[(guarded("a", Some(0), None), 100)]).await;
         bulk(&engine, "k", &[item("a", "world", 1)]).await;
-        // The sweeper comes every five seconds, and so does this.
+        // The sweeper and this loop both run every five seconds.
         tokio::time::sleep(Duration::from_secs(5).saturating_sub(Duration::from_millis(seed % 2))).await;
-        let told = bulk(&engine, "k", &[item("a", "world", 2)]).await;
-        assert_eq!(answer(&told).0, 200, "seed {seed}: the key was free, swept or not");
+        let submitted = bulk(&engine, "k", &[item("a", "world", 2)]).await;
+        assert_eq!(answer(&submitted).0, 200, "seed {seed}: the key was free, swept or not");
         verified(&store).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Charges in the ledger: a captured one is posted with its answer, once; any other is not.
+//! Charges in the ledger: captured charges are posted once, with the answer; others are not.
 
 use crate::support::ledger::*;
 use crate::support::*;
@@ -22,7 +22,7 @@ async fn accounts(store: &SharedStore) -> usize {
     store.scan(Scan::Accounts { after: None, limit: 1_000 }).await.unwrap().len()
 }
 
-/// What the chart's accounts show, by role.
+/// The balances of the chart's accounts, by role.
 async fn chart(engine: &TestEngine, role: &str) -> i128 {
     posted(engine, &format!("chart:{role}:USD")).await
 }
@@ -49,7 +49,7 @@ async fn a_destination_that_cannot_be_credited_is_refused_before_anything_happen
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_captured_charge_credits_its_destination_and_debits_what_the_provider_owes() {
+async fn a_captured_charge_credits_its_destination_and_debits_the_receivable() {
     let (store, provider) = (SharedStore::new(), Provider::default());
     let engine = engine(&store, &provider).await;
     let wallet = open(&engine, guarded("wallet", Some(0), Some(2_000))).await;
@@ -61,8 +61,8 @@ async fn a_captured_charge_credits_its_destination_and_debits_what_the_provider_
         journal(&store).await.into_iter().map(|transaction| transaction.kind).collect();
     let charges = [claim(&store, "k").await.subject, claim(&store, "main").await.subject];
     assert_eq!(kinds, charges.map(|charge| TransactionKind::Charge(charge.into())));
-    // It is given back by a refund, which moves the money too.
-    let undone = kept(&engine, "undo", reverse(charges[0].to_i64())).await;
+    // A refund moves the money back.
+    let undone = executed(&engine, "undo", reverse(charges[0].to_i64())).await;
     assert!(undone.1.starts_with("not_reversible"));
     verified(&store).await;
 }
@@ -105,7 +105,7 @@ async fn money_whose_account_is_full_goes_to_suspense() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_chart_is_opened_once_whoever_comes_first() {
+async fn the_chart_is_opened_once_by_concurrent_charges() {
     for seed in 1..=10 {
         let (store, provider) = (SharedStore::new(), Provider::default());
         let engines =
@@ -139,7 +139,7 @@ async fn each_currency_has_its_own_chart_and_so_has_each_tenant() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_charges_at_once_on_one_guarded_account() {
+async fn concurrent_charges_on_one_guarded_account_are_all_posted() {
     for (shards, seed) in [(1, 1), (16, 2)] {
         let (store, provider) = (charted().await, Provider::default());
         let engine = engine(&store.jumpy(seed), &provider).await;
@@ -163,7 +163,7 @@ async fn many_charges_at_once_on_one_guarded_account() {
 
 #[tokio::test(start_paused = true)]
 async fn a_crash_between_the_call_and_the_answer_posts_once() {
-    // The process dies after its claim was committed, or after its answer was and before it told anybody.
+    // The process dies after the commit of the claim, or after that of the answer.
     for commits in [1, 2] {
         let store = charted().await;
         let provider = Provider::new(&[Script::Slow(Duration::from_secs(2))]);
@@ -194,7 +194,7 @@ async fn a_crash_between_the_call_and_the_answer_posts_once() {
 #[tokio::test(start_paused = true)]
 async fn a_late_writer_posts_nothing() {
     let store = charted().await;
-    // The first attempt is approved after its lease was taken over and settled by a decline.
+    // The first attempt is approved after another process took over and settled a decline.
     let provider = Provider::new(&[Script::Slow(Duration::from_secs(50)), Script::Decline]);
     let first = engine_with(&store, &provider, never_renewing()).await;
     let late = tokio::spawn({
@@ -205,7 +205,7 @@ async fn a_late_writer_posts_nothing() {
     let second = engine(&store, &provider).await;
     seconds(70).await;
     assert_eq!(answer(&late.await.unwrap()).0, 402);
-    assert_eq!(journal(&store).await, [], "the answer is a decline, whatever came later");
+    assert_eq!(journal(&store).await, [], "the answer stays a decline");
     assert_eq!(answer(&charge(&second, "k", 1_250).await).0, 402);
     verified(&store).await;
 }

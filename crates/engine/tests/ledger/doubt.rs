@@ -1,4 +1,5 @@
-//! The ledger while the store fails in every way it may: nothing twice, nothing lost, and the key has the answer.
+//! The ledger under every fault of the store: nothing happens twice, nothing is lost, and the key
+//! has the answer.
 
 use crate::support::ledger::*;
 use crate::support::*;
@@ -14,12 +15,12 @@ async fn scene() -> (SharedStore, TestEngine) {
     let store = charted().await;
     let engine = engine(&store, &Provider::default()).await;
     funded(&engine, &[(guarded("a", Some(0), None), 1_000), (guarded("b", Some(0), Some(900)), 0)]).await;
-    // From here on the workers have nothing to write, so faults meet the request.
+    // The workers have nothing left to write, so the faults strike the request.
     seconds(1).await;
     (store, engine)
 }
 
-/// Every way a single commit may go wrong; beyond three failures in a row the engine gives up.
+/// Every fault of a single commit. After three failures in a row the engine gives up.
 fn troubles() -> Vec<Vec<MemoryFault>> {
     vec![
         vec![DoubtAfter],
@@ -35,10 +36,10 @@ fn troubles() -> Vec<Vec<MemoryFault>> {
     ]
 }
 
-/// Asks until there is an answer; how often it was told that the store is unavailable.
+/// Retries until there is an answer; counts the answers that the store is unavailable.
 async fn insist(engine: &TestEngine, key: &str, act: &LedgerCommand) -> (u16, String, usize) {
     for times in 0..5 {
-        match keep(engine, key, act.clone()).await {
+        match execute(engine, key, act.clone()).await {
             Submitted::StoreUnavailable => {}
             submitted => {
                 let (status, body, _) = answer(&submitted);
@@ -50,7 +51,7 @@ async fn insist(engine: &TestEngine, key: &str, act: &LedgerCommand) -> (u16, St
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transfer_is_done_once_whatever_becomes_of_its_commit() {
+async fn a_transfer_executes_once_despite_commit_faults() {
     for faults in troubles() {
         let (store, engine) = scene().await;
         store.0.fail_next(&faults);
@@ -58,33 +59,33 @@ async fn a_transfer_is_done_once_whatever_becomes_of_its_commit() {
         let gives_up = faults.len() == 3;
         assert_eq!((status, times), (201, usize::from(gives_up)), "{faults:?}");
         let stranger = crate::support::engine(&store.another(), &Provider::default()).await;
-        assert_eq!(answer(&keep(&stranger, "k", transfer("a", "b", 100)).await).1, body);
+        assert_eq!(answer(&execute(&stranger, "k", transfer("a", "b", 100)).await).1, body);
         assert_eq!((posted(&engine, "b").await, journal(&store).await.len()), (100, 2), "{faults:?}");
         verified(&store).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_the_same_whatever_becomes_of_its_commit() {
-    // The first commit is the transfer that is refused, the second the refusal that is stored.
+async fn a_refusal_stays_the_same_despite_commit_faults() {
+    // The first commit is the refused transfer, the second one stores the refusal.
     for faults in troubles().into_iter().flat_map(|faults| [faults.clone(), [vec![Pass], faults].concat()]) {
         let (store, engine) = scene().await;
         store.0.fail_next(&faults);
         let (status, body, _) = insist(&engine, "k", &transfer("a", "b", 1_001)).await;
         assert!(status == 400 && body.starts_with("insufficient_funds"), "{faults:?}: {body}");
-        kept(&engine, "more", transfer("world", "a", 5)).await;
-        assert_eq!(answer(&keep(&engine, "k", transfer("a", "b", 1_001)).await).1, body);
+        executed(&engine, "more", transfer("world", "a", 5)).await;
+        assert_eq!(answer(&execute(&engine, "k", transfer("a", "b", 1_001)).await).1, body);
         assert_eq!(journal(&store).await.len(), 2);
         verified(&store).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_act_is_done_once_whatever_becomes_of_its_commit() {
+async fn every_ledger_command_executes_once_despite_commit_faults() {
     for faults in [vec![DoubtAfter], vec![DoubtBefore; 3], vec![Conflict, DoubtAfter]] {
         let (store, engine) = scene().await;
-        let held = number(&kept(&engine, "h", hold("a", "b", 100)).await.1);
-        let moved = number(&kept(&engine, "m", transfer("a", "b", 100)).await.1);
+        let held = number(&executed(&engine, "h", hold("a", "b", 100)).await.1);
+        let moved = number(&executed(&engine, "m", transfer("a", "b", 100)).await.1);
         let acts = [
             LedgerCommand::Open(guarded("new", Some(0), None)),
             LedgerCommand::Define { asset: asset("POINTS"), exponent: 0 },
@@ -107,7 +108,7 @@ async fn every_act_is_done_once_whatever_becomes_of_its_commit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_nobody_can_be_sure_of_is_answered_by_the_key_later() {
+async fn a_commit_in_doubt_is_answered_by_the_key_later() {
     for fault in [DoubtAfter, DoubtBefore] {
         for (act, word) in
             [(transfer("a", "b", 100), "transferred"), (transfer("a", "b", 1_001), "insufficient_funds")]
@@ -117,7 +118,7 @@ async fn what_nobody_can_be_sure_of_is_answered_by_the_key_later() {
             store.0.fail_next(&[Pass][..usize::from(refused)]);
             store.0.fail_next(&[fault]);
             store.0.hide_sets(true);
-            assert_eq!(keep(&engine, "k", act.clone()).await, Submitted::StoreUnavailable);
+            assert_eq!(execute(&engine, "k", act.clone()).await, Submitted::StoreUnavailable);
             store.0.hide_sets(false);
             let (_, body, times) = insist(&engine, "k", &act).await;
             assert!(body.starts_with(word) && times == 0, "{fault:?} {body}");
@@ -128,34 +129,34 @@ async fn what_nobody_can_be_sure_of_is_answered_by_the_key_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_is_down_is_said_to_be() {
+async fn a_store_outage_is_reported() {
     let (store, engine) = scene().await;
-    let done = kept(&engine, "done", transfer("a", "b", 1)).await;
+    let done = executed(&engine, "done", transfer("a", "b", 1)).await;
     store.0.set_down(true);
-    assert_eq!(keep(&engine, "k", transfer("a", "b", 100)).await, Submitted::StoreUnavailable);
-    assert_eq!(keep(&engine, "r", transfer("a", "b", 1_001)).await, Submitted::StoreUnavailable);
-    assert_eq!(keep(&engine, "n", void(1)).await, Submitted::StoreUnavailable);
-    assert_eq!(keep(&engine, "i", transfer("nobody", "b", 1)).await, Submitted::StoreUnavailable);
+    assert_eq!(execute(&engine, "k", transfer("a", "b", 100)).await, Submitted::StoreUnavailable);
+    assert_eq!(execute(&engine, "r", transfer("a", "b", 1_001)).await, Submitted::StoreUnavailable);
+    assert_eq!(execute(&engine, "n", void(1)).await, Submitted::StoreUnavailable);
+    assert_eq!(execute(&engine, "i", transfer("nobody", "b", 1)).await, Submitted::StoreUnavailable);
     assert_eq!(
         bulk(&engine, "many", &[Item::Transfer(order("a", "b", 1))]).await,
         Submitted::StoreUnavailable
     );
     assert!(engine.balance(std::sync::Arc::new(account_of(&store).await), Upto::Now).await.is_err());
     assert_eq!(
-        answer(&keep(&engine, "done", transfer("a", "b", 1)).await).1,
+        answer(&execute(&engine, "done", transfer("a", "b", 1)).await).1,
         done.1,
-        "what is remembered is told"
+        "a cached answer is still replayed"
     );
-    // Longer than the worker slot's own lease.
+    // Longer than the lease of the worker slot.
     seconds(90).await;
     store.0.set_down(false);
-    assert_eq!(kept(&engine, "k", transfer("a", "b", 100)).await.0, 201);
-    assert_eq!(kept(&engine, "r", transfer("a", "b", 1_001)).await.0, 400);
+    assert_eq!(executed(&engine, "k", transfer("a", "b", 100)).await.0, 201);
+    assert_eq!(executed(&engine, "r", transfer("a", "b", 1_001)).await.0, 400);
     assert_eq!(posted(&engine, "b").await, 101);
     verified(&store).await;
 }
 
-/// Account `a`, from behind the store's back.
+/// Account `a`, read from the memory store directly.
 async fn account_of(store: &SharedStore) -> counterfoil_core::ledger::account::Account {
     store.0.set_down(false);
     let rows = store.scan(Scan::Accounts { after: None, limit: 100 }).await.unwrap();
@@ -165,7 +166,7 @@ async fn account_of(store: &SharedStore) -> counterfoil_core::ledger::account::A
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_item_of_many_is_done_once_whatever_becomes_of_a_commit() {
+async fn every_bulk_item_executes_once_despite_commit_faults() {
     let items: Vec<Item> = (0..250)
         .map(|place| Item::Transfer(order("a", "b", if place % 50 == 9 { 5_000 } else { 1 })))
         .collect();
@@ -177,7 +178,7 @@ async fn every_item_of_many_is_done_once_whatever_becomes_of_a_commit() {
             let first = bulk(&engine, "k", &items).await;
             let gives_up = faults.len() == 3;
             assert_eq!(first == Submitted::StoreUnavailable, gives_up, "{place} {faults:?}");
-            // The first commit of a chunk hopes that all of it fits, and is refused.
+            // The first commit of a chunk is optimistic, and refused.
             if gives_up && place > 1 {
                 assert_eq!(bulk(&engine, "k", &items).await, Submitted::InUse, "its own lease still runs");
             }
@@ -192,7 +193,7 @@ async fn every_item_of_many_is_done_once_whatever_becomes_of_a_commit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_that_nobody_can_be_sure_of_are_gone_on_with() {
+async fn a_bulk_request_in_doubt_is_continued() {
     let items: Vec<Item> = (0..250).map(|_| Item::Transfer(order("a", "b", 1))).collect();
     for fault in [DoubtAfter, DoubtBefore] {
         for place in 0..3 {
@@ -212,10 +213,10 @@ async fn many_that_nobody_can_be_sure_of_are_gone_on_with() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hold_lapses_once_whatever_becomes_of_its_commit() {
+async fn a_hold_lapses_once_despite_commit_faults() {
     for faults in troubles() {
         let (store, engine) = scene().await;
-        let held = number(&kept(&engine, "h", hold_for(&store, "a", "b", 100, 10)).await.1);
+        let held = number(&executed(&engine, "h", hold_for(&store, "a", "b", 100, 10)).await.1);
         seconds(9).await;
         store.0.fail_next(&faults);
         seconds(4).await;
@@ -225,7 +226,7 @@ async fn a_hold_lapses_once_whatever_becomes_of_its_commit() {
     }
     for fault in [DoubtAfter, DoubtBefore] {
         let (store, engine) = scene().await;
-        kept(&engine, "h", hold_for(&store, "a", "b", 100, 10)).await;
+        executed(&engine, "h", hold_for(&store, "a", "b", 100, 10)).await;
         seconds(9).await;
         store.0.fail_next(&[fault]);
         store.0.hide_sets(true);
@@ -241,7 +242,7 @@ async fn a_hold_lapses_once_whatever_becomes_of_its_commit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn snapshots_come_whatever_becomes_of_their_commits() {
+async fn snapshots_are_taken_despite_commit_faults() {
     let every = usize::try_from(SNAPSHOT_EVERY).unwrap();
     for faults in troubles().into_iter().chain([vec![Throttle; 9]]) {
         let (store, engine) = scene().await;
@@ -249,8 +250,8 @@ async fn snapshots_come_whatever_becomes_of_their_commits() {
         bulk(&engine, "k", &items).await;
         store.0.fail_next(&faults);
         seconds(20).await;
-        // A later entry brings the projection back to the account.
-        kept(&engine, "one more", transfer("world", "a", 1)).await;
+        // A later entry makes the projection visit the account again.
+        executed(&engine, "one more", transfer("world", "a", 1)).await;
         seconds(20).await;
         for code in ["a", "world"] {
             let account = account(&engine, code).await.id;
@@ -265,12 +266,12 @@ async fn snapshots_come_whatever_becomes_of_their_commits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_projection_goes_on_when_the_store_is_back() {
+async fn the_projection_continues_when_the_store_is_back() {
     let (store, engine) = scene().await;
     let items: Vec<Item> = (0..SNAPSHOT_EVERY).map(|_| Item::Transfer(order("world", "a", 1))).collect();
     bulk(&engine, "k", &items).await;
     store.0.set_down(true);
-    // Longer than the worker slot's own lease.
+    // Longer than the lease of the worker slot.
     seconds(90).await;
     store.0.set_down(false);
     seconds(5).await;
@@ -281,7 +282,7 @@ async fn the_projection_goes_on_when_the_store_is_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_charge_is_posted_once_whatever_becomes_of_its_commits() {
+async fn a_charge_is_posted_once_despite_commit_faults() {
     for place in 0..2 {
         for faults in troubles() {
             let store = charted().await;

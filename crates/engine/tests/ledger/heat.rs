@@ -1,4 +1,4 @@
-//! Accounts that are written too often for one row are told, and only those.
+//! Hot accounts are reported, and only those.
 
 use crate::support::ledger::*;
 use crate::support::peer::alone;
@@ -14,7 +14,7 @@ use counterfoil_store::Store;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Listens for hot accounts.
+/// Collects the signals of hot accounts.
 #[derive(Clone, Default)]
 struct Thermometer(Arc<Mutex<Vec<(AccountId, u64)>>>);
 
@@ -39,10 +39,10 @@ async fn watched(store: &SharedStore) -> (TestEngine, Thermometer) {
     (Engine::start(parts).await.unwrap(), heat)
 }
 
-/// Writes so often within a second, and once after it.
+/// Writes this often within a second, and once after it.
 async fn write(engine: &TestEngine, round: u32, code: &str, times: u32) {
     for turn in 0..times {
-        kept(engine, &format!("{round}-{code}-{turn}"), transfer("world", code, 1)).await;
+        executed(engine, &format!("{round}-{code}-{turn}"), transfer("world", code, 1)).await;
         if turn % 10 == 9 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -65,14 +65,14 @@ async fn a_guarded_account_of_one_shard_that_is_written_a_hundred_times_a_second
     seconds(2).await;
     write(&engine, 2, "warm", 1).await;
     assert_eq!(*heat.0.lock().unwrap(), [(hot, 100)]);
-    // Cold again: it is not told twice.
+    // A cold account is not reported again.
     seconds(2).await;
     write(&engine, 3, "warm", 1).await;
     write(&engine, 3, "hot", 50).await;
     seconds(2).await;
     write(&engine, 4, "warm", 1).await;
     assert_eq!(heat.0.lock().unwrap().len(), 1);
-    // And again, with the numbers of that second.
+    // A second report has the numbers of the second window.
     write(&engine, 5, "hot", 140).await;
     seconds(2).await;
     write(&engine, 6, "warm", 1).await;
@@ -86,7 +86,7 @@ async fn spreading_an_account_cools_it() {
     funded(&engine, &[(guarded("hot", Some(0), None), 0)]).await;
     let spread =
         counterfoil_core::payments::ledger::LedgerCommand::Reshard { account: named("hot"), shards: 16 };
-    kept(&engine, "spread", spread).await;
+    executed(&engine, "spread", spread).await;
     write(&engine, 1, "hot", 200).await;
     seconds(2).await;
     write(&engine, 2, "hot", 1).await;

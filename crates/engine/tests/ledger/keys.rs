@@ -1,4 +1,4 @@
-//! One key, one answer: for every request about the ledger.
+//! One key, one answer: for every ledger request.
 
 use crate::support::ledger::*;
 use crate::support::*;
@@ -30,7 +30,7 @@ fn convert(from: &str, to: &str, amount: i64) -> LedgerCommand {
     })
 }
 
-/// Two accounts with money, one of euros, an open hold and a posted transfer.
+/// Two funded accounts, one euro account, an open hold and a posted transfer.
 struct Scene {
     store: SharedStore,
     engine: TestEngine,
@@ -43,12 +43,12 @@ async fn scene() -> Scene {
     let engine = engine_with(&store, &Provider::default(), short_windows()).await;
     funded(&engine, &[(guarded("a", Some(0), None), 1_000), (guarded("b", Some(0), Some(900)), 0)]).await;
     open(&engine, counterfoil_core::payments::ledger::Open { asset: asset("EUR"), ..plain("e") }).await;
-    let held = number(&kept(&engine, "scene hold", hold("a", "b", 100)).await.1);
-    let moved = number(&kept(&engine, "scene transfer", transfer("a", "b", 200)).await.1);
+    let held = number(&executed(&engine, "scene hold", hold("a", "b", 100)).await.1);
+    let moved = number(&executed(&engine, "scene transfer", transfer("a", "b", 200)).await.1);
     Scene { store, engine, hold: held, transfer: moved }
 }
 
-/// Every act with another one that means something else, and the word its answer begins with.
+/// Every command, another command with a different meaning, and the first word of the answer.
 fn acts(scene: &Scene) -> Vec<(&'static str, LedgerCommand, LedgerCommand)> {
     vec![
         ("opened", LedgerCommand::Open(plain("new")), LedgerCommand::Open(plain("newer"))),
@@ -68,7 +68,7 @@ fn acts(scene: &Scene) -> Vec<(&'static str, LedgerCommand, LedgerCommand)> {
     ]
 }
 
-/// All rows that money or names stand in.
+/// All rows with money or names.
 async fn everything(store: &SharedStore) -> (usize, Vec<i64>) {
     let journal = journal(store).await;
     let mut commits = 0;
@@ -83,22 +83,22 @@ async fn everything(store: &SharedStore) -> (usize, Vec<i64>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_act_is_executed_once_and_answered_with_the_same_bytes() {
+async fn every_ledger_command_is_executed_once_and_answered_with_the_same_bytes() {
     let count = acts(&scene().await).len();
     for number in 0..count {
         let scene = scene().await;
         let (word, act, other) = acts(&scene).remove(number);
-        let first = answer(&keep(&scene.engine, "k", act.clone()).await);
+        let first = answer(&execute(&scene.engine, "k", act.clone()).await);
         assert!(first.1.starts_with(word) && !first.2, "{first:?}");
         let after = everything(&scene.store).await;
-        // From memory, from the store, and by another process.
-        let again = answer(&keep(&scene.engine, "k", act.clone()).await);
+        // From the cache, from the store, and by another process.
+        let again = answer(&execute(&scene.engine, "k", act.clone()).await);
         let stranger = engine(&scene.store.another(), &Provider::default()).await;
-        let elsewhere = answer(&keep(&stranger, "k", act.clone()).await);
+        let elsewhere = answer(&execute(&stranger, "k", act.clone()).await);
         assert_eq!((&again, again.2), (&elsewhere, true));
         assert_eq!((first.0, &first.1), (again.0, &again.1));
         for engine in [&scene.engine, &stranger] {
-            assert_eq!(keep(engine, "k", other.clone()).await, Submitted::Mismatch, "{act:?}");
+            assert_eq!(execute(engine, "k", other.clone()).await, Submitted::Mismatch, "{act:?}");
         }
         let slot = 1;
         assert_eq!(everything(&scene.store).await, (after.0 + slot, after.1), "{act:?} left traces");
@@ -109,7 +109,7 @@ async fn every_act_is_executed_once_and_answered_with_the_same_bytes() {
 #[tokio::test(start_paused = true)]
 async fn a_key_belongs_to_its_tenant() {
     let scene = scene().await;
-    kept(&scene.engine, "k", transfer("a", "b", 10)).await;
+    executed(&scene.engine, "k", transfer("a", "b", 10)).await;
     let act = LedgerCommand::Open(plain("a"));
     let other = request_of(TenantId::from_i64(2), "k", format!("{act:?}").as_bytes());
     let (status, body, replayed) = answer(&scene.engine.keep(other, act).await);
@@ -135,22 +135,22 @@ async fn refusals_are_stored_and_replayed() {
         let scene = scene().await;
         let act = act(&scene);
         if word == "hold_ended" {
-            kept(&scene.engine, "end", post_hold(scene.hold, None)).await;
+            executed(&scene.engine, "end", post_hold(scene.hold, None)).await;
         }
         let before = journal(&scene.store).await;
-        let first = answer(&keep(&scene.engine, "k", act.clone()).await);
+        let first = answer(&execute(&scene.engine, "k", act.clone()).await);
         assert_eq!(
             (first.0, first.1.split_whitespace().next(), first.2),
             (400, Some(word), false),
             "{act:?}"
         );
-        // What stood in the way is gone: the answer stays.
-        kept(&scene.engine, "more", transfer("world", "a", 5_000)).await;
+        // The reason of the refusal is gone, but the answer stays.
+        executed(&scene.engine, "more", transfer("world", "a", 5_000)).await;
         let stranger = engine(&scene.store.another(), &Provider::default()).await;
         for engine in [&scene.engine, &stranger] {
-            let again = answer(&keep(engine, "k", act.clone()).await);
+            let again = answer(&execute(engine, "k", act.clone()).await);
             assert_eq!((again.0, &again.1, again.2), (400, &first.1, true));
-            assert_eq!(keep(engine, "k", transfer("a", "b", 1)).await, Submitted::Mismatch);
+            assert_eq!(execute(engine, "k", transfer("a", "b", 1)).await, Submitted::Mismatch);
         }
         assert_eq!(journal(&scene.store).await.len(), before.len() + 1, "only the deposit was written");
         verified(&scene.store).await;
@@ -158,7 +158,7 @@ async fn refusals_are_stored_and_replayed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_fit_leaves_no_trace_and_the_key_free() {
+async fn an_invalid_request_leaves_no_trace_and_the_key_free() {
     let scene = scene().await;
     let nobody = Post { entries: legs(&[("a", -5), ("nobody", 5)]).entries, metadata: BTreeMap::new() };
     let wrong: Vec<(LedgerCommand, &str)> = vec![
@@ -186,31 +186,31 @@ async fn what_does_not_fit_leaves_no_trace_and_the_key_free() {
     ];
     for (number, (act, place)) in wrong.into_iter().enumerate() {
         let key = format!("k{number}");
-        let Submitted::Invalid(flaws) = keep(&scene.engine, &key, act.clone()).await else {
+        let Submitted::Invalid(flaws) = execute(&scene.engine, &key, act.clone()).await else {
             panic!("{act:?} fits");
         };
         assert_eq!(flaws.first().map(|flaw| flaw.pointer.as_str()), Some(place), "{act:?}");
         let claim = RowKey::Claim(TENANT, request(&key, &act).claim);
         assert_eq!(scene.store.read(vec![claim]).await.unwrap(), [None]);
-        assert_eq!(kept(&scene.engine, &key, transfer("a", "b", 1)).await.0, 201);
+        assert_eq!(executed(&scene.engine, &key, transfer("a", "b", 1)).await.0, 201);
     }
     verified(&scene.store).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transfer_that_was_never_held_has_no_end_to_give() {
+async fn a_transfer_without_a_hold_cannot_be_ended() {
     let scene = scene().await;
-    let (status, _) = kept(&scene.engine, "k", void(scene.transfer)).await;
+    let (status, _) = executed(&scene.engine, "k", void(scene.transfer)).await;
     assert_eq!(status, 400, "refused for good");
     verified(&scene.store).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_there_is_not_found_and_so_is_what_is_anothers() {
+async fn missing_resources_and_those_of_another_tenant_are_not_found() {
     let scene = scene().await;
     let absent = [post_hold(1, None), void(1), reverse(1), reshard("nobody", 3)];
     for act in absent {
-        assert_eq!(keep(&scene.engine, "k", act.clone()).await, Submitted::NotFound, "{act:?}");
+        assert_eq!(execute(&scene.engine, "k", act.clone()).await, Submitted::NotFound, "{act:?}");
     }
     for act in [void(scene.hold), void(scene.transfer), reverse(scene.transfer), reshard("a", 3)] {
         let theirs = request_of(TenantId::from_i64(2), "k", b"");
@@ -225,60 +225,64 @@ async fn what_is_not_there_is_not_found_and_so_is_what_is_anothers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_used_key_speaks_before_a_request_that_does_not_fit() {
+async fn a_used_key_answers_before_an_invalid_request_is_refused() {
     let scene = scene().await;
-    let first = kept(&scene.engine, "k", transfer("a", "b", 10)).await;
+    let first = executed(&scene.engine, "k", transfer("a", "b", 10)).await;
     let stranger = engine(&scene.store.another(), &Provider::default()).await;
     for engine in [&scene.engine, &stranger] {
-        assert_eq!(keep(engine, "k", transfer("nobody", "b", 10)).await, Submitted::Mismatch);
-        assert_eq!(keep(engine, "k", reverse(1)).await, Submitted::Mismatch);
+        assert_eq!(execute(engine, "k", transfer("nobody", "b", 10)).await, Submitted::Mismatch);
+        assert_eq!(execute(engine, "k", reverse(1)).await, Submitted::Mismatch);
         let used = bulk(engine, "k", &[Item::Transfer(order("a", "b", 1))]).await;
         assert_eq!(used, Submitted::Mismatch);
         assert_eq!(charge(engine, "k", 10).await, Submitted::Mismatch);
     }
-    assert_eq!(answer(&keep(&stranger, "k", transfer("a", "b", 10)).await).1, first.1);
-    // A hold whose deadline has passed would not be made today: its key still tells that it was.
+    assert_eq!(answer(&execute(&stranger, "k", transfer("a", "b", 10)).await).1, first.1);
+    // A hold with a passed deadline could not be created now, but its key still has the answer.
     let act = hold_for(&scene.store, "a", "b", 1, 2);
-    let held = kept(&scene.engine, "h", act.clone()).await;
+    let held = executed(&scene.engine, "h", act.clone()).await;
     seconds(10).await;
-    assert_eq!(answer(&keep(&stranger, "h", act).await).1, held.1);
+    assert_eq!(answer(&execute(&stranger, "h", act).await).1, held.1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_key_is_free_again_after_its_tombstone() {
     let scene = scene().await;
     let [done, refused] = [transfer("a", "b", 10), transfer("a", "b", 100_000)];
-    let first = kept(&scene.engine, "done", done.clone()).await;
-    kept(&scene.engine, "refused", refused.clone()).await;
+    let first = executed(&scene.engine, "done", done.clone()).await;
+    executed(&scene.engine, "refused", refused.clone()).await;
     seconds(620).await;
     for (key, act) in [("done", &done), ("refused", &refused)] {
-        assert!(matches!(keep(&scene.engine, key, act.clone()).await, Submitted::Expired { .. }));
-        assert_eq!(keep(&scene.engine, key, transfer("b", "a", 1)).await, Submitted::Mismatch);
-        assert_eq!(keep(&scene.engine, key, transfer("nobody", "a", 1)).await, Submitted::Mismatch);
+        assert!(matches!(execute(&scene.engine, key, act.clone()).await, Submitted::Expired { .. }));
+        assert_eq!(execute(&scene.engine, key, transfer("b", "a", 1)).await, Submitted::Mismatch);
+        assert_eq!(execute(&scene.engine, key, transfer("nobody", "a", 1)).await, Submitted::Mismatch);
     }
     seconds(600).await;
-    let anew = kept(&scene.engine, "done", done).await;
-    assert_ne!(anew.1, first.1, "a new transfer");
-    assert_eq!(kept(&scene.engine, "refused", transfer("b", "a", 1)).await.0, 201);
+    let again = executed(&scene.engine, "done", done).await;
+    assert_ne!(again.1, first.1, "a new transfer");
+    assert_eq!(executed(&scene.engine, "refused", transfer("b", "a", 1)).await.0, 201);
     assert_eq!(posted(&scene.engine, "b").await, 200 + 10 + 10 - 1);
     verified(&scene.store).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_free_key_is_claimed_anew_before_the_sweeper_comes() {
-    // A window so short that the sweeper, which looks every five seconds, has not come yet.
+async fn an_expired_key_is_claimed_again_before_the_sweeper_runs() {
+    // A window shorter than the sweeper's interval of five seconds.
     let store = SharedStore::new();
     let mut policy = policy();
     policy.windows.replay = counterfoil_core::types::time::Span::from_ms(100);
     policy.windows.tombstone = counterfoil_core::types::time::Span::from_ms(100);
     let engine = engine_with(&store, &Provider::default(), policy).await;
     funded(&engine, &[(guarded("a", Some(0), None), 100)]).await;
-    kept(&engine, "k", transfer("a", "world", 10)).await;
+    executed(&engine, "k", transfer("a", "world", 10)).await;
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
     let before = claim(&store, "k").await;
     assert!(matches!(before.state, ClaimState::Completed(_)), "not swept yet");
-    assert!(matches!(keep(&engine, "k", transfer("nobody", "world", 10)).await, Submitted::Invalid(_)));
-    assert_eq!(kept(&engine, "k", transfer("a", "world", 1_000)).await.0, 400, "refused under the free key");
+    assert!(matches!(execute(&engine, "k", transfer("nobody", "world", 10)).await, Submitted::Invalid(_)));
+    assert_eq!(
+        executed(&engine, "k", transfer("a", "world", 1_000)).await.0,
+        400,
+        "refused under the free key"
+    );
     let after = claim(&store, "k").await;
     assert!(after.fence > before.fence && matches!(after.state, ClaimState::FailedTerminal(_)));
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
@@ -290,23 +294,23 @@ async fn a_free_key_is_claimed_anew_before_the_sweeper_comes() {
 #[tokio::test(start_paused = true)]
 async fn a_closed_engine_replays_and_takes_nothing_new() {
     let scene = scene().await;
-    let first = kept(&scene.engine, "k", transfer("a", "b", 10)).await;
+    let first = executed(&scene.engine, "k", transfer("a", "b", 10)).await;
     let many = [Item::Transfer(order("a", "b", 1))];
     let bulked = answer(&bulk(&scene.engine, "many", &many).await);
     let closed = engine(&scene.store.another(), &Provider::default()).await;
     closed.close();
-    assert_eq!(answer(&keep(&closed, "k", transfer("a", "b", 10)).await).1, first.1);
+    assert_eq!(answer(&execute(&closed, "k", transfer("a", "b", 10)).await).1, first.1);
     assert_eq!(answer(&bulk(&closed, "many", &many).await).1, bulked.1);
-    assert_eq!(keep(&closed, "new", transfer("a", "b", 10)).await, Submitted::Draining);
+    assert_eq!(execute(&closed, "new", transfer("a", "b", 10)).await, Submitted::Draining);
     assert_eq!(bulk(&closed, "newer", &many).await, Submitted::Draining);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_happened_to_something_is_told_in_order() {
+async fn a_timeline_is_returned_in_order() {
     let scene = scene().await;
     for turn in 0..20 {
-        let held = number(&kept(&scene.engine, &format!("h{turn}"), hold("a", "b", 1)).await.1);
-        kept(&scene.engine, &format!("e{turn}"), post_hold(held, None)).await;
+        let held = number(&executed(&scene.engine, &format!("h{turn}"), hold("a", "b", 1)).await.1);
+        executed(&scene.engine, &format!("e{turn}"), post_hold(held, None)).await;
         let records = scene
             .engine
             .timeline(TENANT, counterfoil_core::types::id::SubjectId::from_i64(held), None, 10)
@@ -319,11 +323,11 @@ async fn what_happened_to_something_is_told_in_order() {
     }
 }
 
-/// The row of a claim says who asked.
+/// A claim's row names its request.
 #[tokio::test(start_paused = true)]
 async fn a_claim_names_what_it_made() {
     let scene = scene().await;
-    let made = number(&kept(&scene.engine, "k", transfer("a", "b", 10)).await.1);
+    let made = number(&executed(&scene.engine, "k", transfer("a", "b", 10)).await.1);
     let row = scene.store.read(vec![RowKey::Claim(TENANT, request("k", &()).claim)]).await.unwrap().remove(0);
     let Some(Row::Claim(claim)) = row else { panic!("no claim") };
     assert_eq!((claim.subject.to_i64(), claim.makes.name()), (made, "transfer"));

@@ -1,6 +1,6 @@
-//! The ledger: every request about them, alone and against others, while nothing breaks and while everything does.
+//! The ledger: every request alone and concurrent with others, with and without faults.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::unwrap_used, reason = "a test panics when it cannot continue")]
 
 mod bulk;
 mod charges;

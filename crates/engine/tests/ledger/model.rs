@@ -1,5 +1,5 @@
-//! The ledger against a model that is too simple to be wrong: sums per account, a list of holds, a list of transactions.
-//! Whatever is asked in whatever order, both say the same.
+//! The ledger compared with a simple model: sums per account, a list of holds, a list of
+//! transactions. Random requests in random order give the same answers.
 
 mod sums;
 
@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use sums::{Account, Done, Held, Model, Moved};
 
-/// What is asked of the ledger.
+/// A ledger request.
 #[derive(Clone, Debug)]
 enum Step {
     OpenAgain(Index),
@@ -63,7 +63,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The bounds and the spread of an account to open.
+/// Guard and number of shards of a new account.
 type Bounds = (bool, Option<i64>, Option<i64>, u16);
 
 fn bounds() -> impl Strategy<Value = Bounds> {
@@ -78,12 +78,12 @@ fn bounds() -> impl Strategy<Value = Bounds> {
     )
 }
 
-/// Whether an account with these bounds begins beyond one; then it cannot be spread.
+/// Whether an account with this guard starts outside the bounds; then only one shard is allowed.
 fn begins_beyond(floor: Option<i64>, cap: Option<i64>) -> bool {
     floor.is_some_and(|floor| floor > 0) || cap.is_some_and(|cap| cap < 0)
 }
 
-/// The ledger, the model, and how many requests there were.
+/// The ledger, the model, and the number of requests so far.
 struct Ledger {
     store: SharedStore,
     engine: TestEngine,
@@ -98,7 +98,7 @@ impl Ledger {
         let store = SharedStore::new();
         let engine = engine(&store, &Provider::default()).await;
         let mut ledger = Ledger { store, engine, model: Model::default(), requests: 0 };
-        // Two without bounds, so that there is where money comes from.
+        // Two accounts without a guard, as sources of money.
         let free = [(true, None, None, 1), (true, None, None, 1)];
         for (number, (credit, floor, cap, shards)) in free.iter().chain(all).enumerate() {
             let (asset_code, _) = EXPONENTS[number % 2];
@@ -115,7 +115,7 @@ impl Ledger {
         index.index(self.model.accounts.iter().filter(|account| account.code.starts_with("acc")).count())
     }
 
-    /// Who gets money from `from`: mostly an account of the same asset, or of another if it is to be converted.
+    /// A receiver for money from `from`: mostly of the same asset, or of another for a conversion.
     fn partner(&self, from: usize, index: Index, same: bool) -> usize {
         if index.index(10) == 0 {
             return self.account(index);
@@ -138,10 +138,10 @@ impl Ledger {
         from != to && self.model.accounts[from].asset == self.model.accounts[to].asset
     }
 
-    /// Asks, and gives the first two words of the answer.
+    /// Sends a request and returns the first two words of the answer.
     async fn ask(&mut self, act: LedgerCommand) -> (String, i64) {
         self.requests += 1;
-        match keep(&self.engine, &format!("r{}", self.requests), act).await {
+        match execute(&self.engine, &format!("r{}", self.requests), act).await {
             Submitted::Invalid(_) => ("invalid".into(), 0),
             submitted => {
                 let (_, body, _) = answer(&submitted);
@@ -151,7 +151,7 @@ impl Ledger {
         }
     }
 
-    /// Asks for something that moves money, and expects of the answer what the model says.
+    /// Sends a request that moves money and compares the answer with the model's.
     async fn move_money(&mut self, act: LedgerCommand, moves: Option<Vec<Moved>>, word: &str) -> Option<i64> {
         let (said, id) = self.ask(act.clone()).await;
         let expected = match &moves {
@@ -201,7 +201,7 @@ impl Ledger {
             Step::Many(items) => self.many(&items).await,
             Step::Wait(time) => {
                 seconds(time).await;
-                // The worker comes twice a second; nothing lapses between its last visit and now.
+                // The worker runs twice a second, so no hold lapses between its last run and now.
                 let now = self.store.now();
                 let lately = |hold: &Held| hold.open && now.since(hold.expires_at) < Span::from_ms(600);
                 if self.model.holds.iter().any(|hold| hold.expires_at <= now && lately(hold)) {
@@ -249,7 +249,7 @@ impl Ledger {
         }
     }
 
-    /// The legs as given, and what is missing on the account without bounds.
+    /// The given legs, and a balancing leg on the account without a guard.
     async fn post(&mut self, legs: &[(Index, i64)]) {
         let mut sums: BTreeMap<usize, i64> = BTreeMap::new();
         for (account, amount) in legs {
@@ -306,7 +306,7 @@ impl Ledger {
         }
     }
 
-    /// A rate of so many thousandths, by the rules of school.
+    /// Converts at a rate in thousandths, in integer arithmetic.
     async fn convert(&mut self, from: usize, to: usize, amount: i64, thousandths: u32, rounding: Rounding) {
         let (asset_from, asset_to) = (self.model.accounts[from].asset, self.model.accounts[to].asset);
         let minor = |code| 10_i64.pow(EXPONENTS.iter().find(|(known, _)| *known == code).unwrap().1);
@@ -346,7 +346,7 @@ impl Ledger {
         }
     }
 
-    /// An account of the chart, which the model has from its first use on.
+    /// An account of the chart, which the model opens on first use.
     fn chart(&mut self, role: &str, asset: &'static str) -> usize {
         let code = format!("chart:{role}:{asset}");
         let known = self.model.accounts.iter().position(|account| account.code == code);
@@ -376,7 +376,7 @@ impl Ledger {
         }
     }
 
-    /// Both say the same of every account, and all of an asset is zero.
+    /// Asserts that all balances are equal, and that each asset sums to zero.
     async fn agree(&self) {
         let mut sums: HashMap<&str, i128> = HashMap::new();
         let rows = self.store.scan(Scan::Accounts { after: None, limit: 1_000 }).await.unwrap();

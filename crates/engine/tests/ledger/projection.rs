@@ -1,4 +1,4 @@
-//! Snapshots of balances: they come in time, stay few, and never change what a balance is.
+//! Balance snapshots: taken in time, few in number, and without effect on balances.
 
 use crate::support::ledger::*;
 use crate::support::*;
@@ -40,7 +40,7 @@ async fn scene_of(store: SharedStore) -> (SharedStore, TestEngine) {
     (store, engine)
 }
 
-/// So many transfers of 1 to `a`, in few commits.
+/// This many transfers of 1 to `a`, in few commits.
 async fn deposit(engine: &TestEngine, key: &str, times: usize) {
     let items: Vec<Item> = (0..times).map(|_| Item::Transfer(order("world", "a", 1))).collect();
     assert_eq!(answer(&bulk(engine, key, &items).await).0, 200);
@@ -53,7 +53,7 @@ async fn the_first_snapshot_comes_with_the_last_of_so_many_entries() {
     deposit(&engine, "k", EVERY - 1).await;
     seconds(2).await;
     assert_eq!(snapshots(&store, &engine, "a").await, []);
-    kept(&engine, "one more", transfer("world", "a", 1)).await;
+    executed(&engine, "one more", transfer("world", "a", 1)).await;
     seconds(2).await;
     let taken = snapshots(&store, &engine, "a").await;
     assert_eq!(taken.len(), 1);
@@ -65,7 +65,7 @@ async fn the_first_snapshot_comes_with_the_last_of_so_many_entries() {
     verified(&store).await;
 }
 
-/// Where `a` stood after a commit.
+/// The balance of `a` after a commit.
 struct Point {
     position: Position,
     at: Time,
@@ -81,7 +81,7 @@ async fn a_balance_is_the_same_at_every_point_with_snapshots_and_without() {
     for turn in 0..900_usize {
         let amount = i64::try_from(turn * 7 % 13).unwrap() + 1;
         let (from, to, signed) = if turn % 3 == 2 { ("a", "world", -amount) } else { ("world", "a", amount) };
-        if kept(&engine, &format!("t{turn}"), transfer(from, to, amount)).await.0 != 201 {
+        if executed(&engine, &format!("t{turn}"), transfer(from, to, amount)).await.0 != 201 {
             continue;
         }
         posted += i128::from(signed);
@@ -114,7 +114,7 @@ async fn snapshots_stay_few_over_a_long_history_and_closer_together_the_younger(
 }
 
 #[tokio::test(start_paused = true)]
-async fn so_do_those_that_are_remembered_because_nobody_else_takes_any() {
+async fn cached_snapshots_are_used_without_rereading() {
     stay_few(SharedStore::new().alone()).await;
 }
 
@@ -142,7 +142,7 @@ async fn stay_few(store: SharedStore) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_that_starts_goes_on_where_the_last_one_stood() {
+async fn a_new_process_continues_at_the_stored_cursor() {
     let store = SharedStore::new();
     let mortal = store.another();
     let first = engine(&mortal, &Provider::default()).await;
@@ -152,7 +152,7 @@ async fn a_process_that_starts_goes_on_where_the_last_one_stood() {
     let stood = cursor(&store).await;
     mortal.dies_after(0);
     let second = engine(&store, &Provider::default()).await;
-    // The tail is counted from the snapshot the first one took, not from where the second began.
+    // The tail is counted from the first process's snapshot, not from the start of the second one.
     deposit(&second, "k2", 200).await;
     seconds(1).await;
     assert_eq!(snapshots(&store, &second, "a").await.len(), 1);
@@ -165,7 +165,7 @@ async fn a_process_that_starts_goes_on_where_the_last_one_stood() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_process_committed_itself_it_does_not_read_back() {
+async fn a_process_does_not_read_its_own_commits_from_the_feed() {
     let (store, first) = scene().await;
     let other = store.another();
     let second = engine(&other, &Provider::default()).await;
@@ -177,7 +177,7 @@ async fn what_a_process_committed_itself_it_does_not_read_back() {
     }
     assert!(store.fed() - fed[0] <= 4, "the other's slot and cursors only: {}", store.fed() - fed[0]);
     assert!(other.fed() - fed[1] >= 8, "what the first committed: {}", other.fed() - fed[1]);
-    // Whoever counts, and from whatever it hears, finds the same.
+    // Every process finds the same balance, from memory and from the feed.
     deposit(&second, "other", 100).await;
     seconds(1).await;
     assert!(snapshots(&store, &first, "a").await.len() >= 2);
@@ -186,7 +186,7 @@ async fn what_a_process_committed_itself_it_does_not_read_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_processes_do_not_disturb_each_other() {
+async fn two_projections_do_not_disturb_each_other() {
     for seed in 1..=4 {
         let store = SharedStore::new();
         let first = engine(&store.jumpy(seed), &Provider::default()).await;
@@ -199,11 +199,11 @@ async fn two_processes_do_not_disturb_each_other() {
         }
         seconds(2).await;
         let taken = snapshots(&store, &first, "a").await;
-        // 2,160 entries: one process alone would have taken between four and eight.
+        // 2,160 entries: a single process would take between four and eight snapshots.
         assert!((4..=2 * 8).contains(&taken.len()), "seed {seed}: {}", taken.len());
         assert_eq!(posted(&first, "a").await, 24 * 90);
         verified(&store).await;
-        // Nothing happens any more: neither do they keep each other busy.
+        // Without new entries, the two processes do not keep each other busy.
         let before = store.feed(Position::START, 1_000).await.unwrap().len();
         seconds(10).await;
         assert_eq!(store.feed(Position::START, 1_000).await.unwrap().len(), before);
@@ -211,10 +211,10 @@ async fn two_processes_do_not_disturb_each_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reserved_amounts_stand_in_snapshots_too() {
+async fn snapshots_include_reserved_amounts() {
     let (store, engine) = scene().await;
     deposit(&engine, "k", 100).await;
-    let held = number(&kept(&engine, "h", hold("a", "world", 40)).await.1);
+    let held = number(&executed(&engine, "h", hold("a", "world", 40)).await.1);
     for round in 0..3 {
         deposit(&engine, &format!("k{round}"), EVERY).await;
         seconds(1).await;
@@ -224,7 +224,7 @@ async fn reserved_amounts_stand_in_snapshots_too() {
     assert!(
         snapshots(&store, &engine, "a").await.iter().all(|snapshot| snapshot.totals.debits_pending == 40)
     );
-    kept(&engine, "p", post_hold(held, Some(30))).await;
+    executed(&engine, "p", post_hold(held, Some(30))).await;
     assert_eq!(balance(&engine, "a").await, view(i128::from(70 + 3 * SNAPSHOT_EVERY), 0, 0));
     assert_eq!(balance_upto(&engine, "a", Upto::Position(before.position)).await, before);
     verified(&store).await;

@@ -1,4 +1,5 @@
-//! Many at once on few guarded accounts: bounds are never passed, and everything that fits is done.
+//! Concurrent requests on few guarded accounts: guards always hold, and every request that fits
+//! succeeds.
 
 use crate::support::ledger::*;
 use crate::support::*;
@@ -6,7 +7,8 @@ use counterfoil_core::payments::ledger::{LedgerCommand, Open};
 use counterfoil_engine::service::Submitted;
 use std::collections::HashMap;
 
-/// Runs all acts at once on two processes until each has its answer; gives status and body in order.
+/// Runs all commands concurrently on two processes until all have answers. Returns status and body
+/// in order.
 async fn all_at_once(store: &SharedStore, seed: u64, acts: Vec<LedgerCommand>) -> Vec<(u16, String)> {
     let engines = [
         engine(&store.jumpy(seed), &Provider::default()).await,
@@ -19,8 +21,8 @@ async fn all_at_once(store: &SharedStore, seed: u64, acts: Vec<LedgerCommand>) -
             let engine = engines[number % 2].clone();
             tokio::spawn(async move {
                 for _ in 0..50 {
-                    match keep(&engine, &format!("race {number}"), act.clone()).await {
-                        // Others were always faster; the same key is good for another try.
+                    match execute(&engine, &format!("race {number}"), act.clone()).await {
+                        // Other requests were always faster; retry with the same key.
                         Submitted::StoreUnavailable => {}
                         submitted => {
                             let (status, body, _) = answer(&submitted);
@@ -39,7 +41,7 @@ async fn all_at_once(store: &SharedStore, seed: u64, acts: Vec<LedgerCommand>) -
     answers
 }
 
-/// How often each word begins an answer.
+/// Number of answers by first word.
 fn words(answers: &[(u16, String)]) -> HashMap<&str, usize> {
     let mut words = HashMap::new();
     for (_, body) in answers {
@@ -48,11 +50,12 @@ fn words(answers: &[(u16, String)]) -> HashMap<&str, usize> {
     words
 }
 
-/// Every answer, asked for again, is the same.
+/// Asserts that every replay equals its answer.
 async fn replayed(store: &SharedStore, acts: &[LedgerCommand], answers: &[(u16, String)]) {
     let stranger = engine(&store.another(), &Provider::default()).await;
     for (number, (act, first)) in acts.iter().zip(answers).enumerate() {
-        let (status, body, replayed) = answer(&keep(&stranger, &format!("race {number}"), act.clone()).await);
+        let (status, body, replayed) =
+            answer(&execute(&stranger, &format!("race {number}"), act.clone()).await);
         assert_eq!((&(status, body), replayed), (first, true));
     }
 }
@@ -69,13 +72,13 @@ fn wide(open: Open, shards: u16) -> Open {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_many_debits_at_the_floor_exactly_those_that_fit_are_done() {
+async fn exactly_the_debits_that_fit_the_floor_succeed() {
     for (shards, seed) in [(1, 1), (1, 2), (16, 3), (16, 4), (256, 5)] {
         let (store, engine) = scene(&[(wide(guarded("a", Some(-100), None), shards), 900)]).await;
         let acts: Vec<LedgerCommand> = (0..300).map(|_| transfer("a", "world", 7)).collect();
         let answers = all_at_once(&store, seed, acts.clone()).await;
         let words = words(&answers);
-        // 142 times 7 is 994 of the 1,000 there are.
+        // 142 times 7 is 994 of the available 1,000.
         assert_eq!((words["transferred"], words["insufficient_funds"]), (142, 158), "{shards} shards");
         assert_eq!(posted(&engine, "a").await, -94);
         replayed(&store, &acts, &answers).await;
@@ -84,7 +87,7 @@ async fn of_many_debits_at_the_floor_exactly_those_that_fit_are_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_many_credits_at_the_cap_exactly_those_that_fit_are_done() {
+async fn exactly_the_credits_that_fit_the_cap_succeed() {
     for (shards, seed) in [(1, 1), (1, 2), (16, 3), (16, 4), (256, 5)] {
         let (store, engine) = scene(&[(wide(guarded("a", None, Some(1_000)), shards), 0)]).await;
         let acts: Vec<LedgerCommand> = (0..300).map(|_| transfer("world", "a", 7)).collect();
@@ -98,7 +101,7 @@ async fn of_many_credits_at_the_cap_exactly_those_that_fit_are_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn money_that_goes_round_is_neither_made_nor_lost() {
+async fn circulating_money_is_neither_created_nor_lost() {
     for (shards, seed) in [(1, 6), (16, 7), (256, 8)] {
         let names = ["a", "b", "c", "d"];
         let accounts: Vec<(Open, i64)> =
@@ -125,7 +128,7 @@ async fn money_that_goes_round_is_neither_made_nor_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_spread_may_change_while_everybody_writes() {
+async fn the_number_of_shards_may_change_during_writes() {
     for seed in 1..=4 {
         let (store, engine) = scene(&[(wide(guarded("a", Some(0), Some(2_000)), 4), 700)]).await;
         let spreads = [1, 16, 2, 256, 8];
@@ -139,7 +142,7 @@ async fn the_spread_may_change_while_everybody_writes() {
         let answers = all_at_once(&store, seed, acts).await;
         let words = words(&answers);
         assert_eq!(words["resharded"], 20, "{words:?}");
-        // Every answer says what was done: the balance is their sum.
+        // The balance is the sum of all successful answers.
         let out =
             answers.iter().enumerate().filter(|(turn, answer)| turn % 2 == 0 && answer.0 == 201).count();
         let come =
@@ -152,11 +155,11 @@ async fn the_spread_may_change_while_everybody_writes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_many_reversals_of_one_transaction_one_is_made() {
+async fn one_of_many_reversals_of_a_transaction_succeeds() {
     for seed in 1..=6 {
         let (store, engine) =
             scene(&[(guarded("a", Some(0), None), 100), (guarded("b", Some(0), None), 0)]).await;
-        let moved = number(&kept(&engine, "move", transfer("a", "b", 100)).await.1);
+        let moved = number(&executed(&engine, "move", transfer("a", "b", 100)).await.1);
         let answers = all_at_once(&store, seed, (0..40).map(|_| reverse(moved)).collect()).await;
         let words = words(&answers);
         assert_eq!((words["posted"], words["already_reversed"]), (1, 39));
@@ -166,7 +169,7 @@ async fn of_many_reversals_of_one_transaction_one_is_made() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_many_who_open_one_code_one_does() {
+async fn one_of_many_openings_of_a_code_succeeds() {
     for seed in 1..=6 {
         let (store, engine) = scene(&[]).await;
         let acts: Vec<LedgerCommand> = (0..40)
@@ -184,7 +187,7 @@ async fn of_many_who_open_one_code_one_does() {
         assert_eq!(
             usize::from(account(&engine, "same").await.shards),
             winner + 1,
-            "of its own bounds and spread"
+            "with its guard and shards"
         );
         replayed(&store, &acts, &answers).await;
         verified(&store).await;
@@ -203,9 +206,9 @@ async fn twins_under_one_key_share_one_effect_and_one_answer() {
             let twins: Vec<_> = (0..60)
                 .map(|turn| {
                     let engine = engines[turn % 2].clone();
-                    tokio::spawn(
-                        async move { answer(&keep(&engine, key, transfer("a", "world", amount)).await) },
-                    )
+                    tokio::spawn(async move {
+                        answer(&execute(&engine, key, transfer("a", "world", amount)).await)
+                    })
                 })
                 .collect();
             let (mut bodies, mut firsts) = (std::collections::HashSet::new(), 0);

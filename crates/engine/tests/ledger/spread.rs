@@ -1,4 +1,4 @@
-//! Accounts spread over shards: one balance to everybody who asks, whoever spread it.
+//! Accounts spread over shards: one balance in every process.
 
 use crate::support::ledger::*;
 use crate::support::*;
@@ -15,7 +15,7 @@ fn reshard(code: &str, shards: u16) -> LedgerCommand {
     LedgerCommand::Reshard { account: named(code), shards }
 }
 
-/// How many shards of all accounts were ever written.
+/// Number of balance rows of all accounts.
 async fn shards(store: &SharedStore) -> usize {
     let rows = store.scan(Scan::Balances { after: None, limit: 1_000 }).await.unwrap();
     rows.iter().filter(|row| matches!(row, Row::Balance(balance) if balance.posted != 0)).count()
@@ -23,7 +23,7 @@ async fn shards(store: &SharedStore) -> usize {
 
 #[tokio::test(start_paused = true)]
 async fn an_account_that_began_beyond_its_bound_is_judged_as_a_whole() {
-    // What is moved, and whether it comes closer to the bound or keeps it.
+    // A move, and whether it brings the balance closer to the bound.
     let steps = [
         ("world", "floor", 50, true),
         ("floor", "world", 10, false),
@@ -44,49 +44,49 @@ async fn an_account_that_began_beyond_its_bound_is_judged_as_a_whole() {
     let accounts = [guarded("floor", Some(100), None), guarded("cap", None, Some(-100))];
     funded(&engine, &accounts.clone().map(|account| (account, 0))).await;
     for (number, (from, to, amount, fits)) in steps.into_iter().enumerate() {
-        let (status, body) = kept(&engine, &format!("k{number}"), transfer(from, to, amount)).await;
+        let (status, body) = executed(&engine, &format!("k{number}"), transfer(from, to, amount)).await;
         assert_eq!(status == 201, fits, "step {number}: {body}");
     }
-    // Spread, no shard would know of the whole.
+    // With several shards, no shard would know the whole balance.
     for account in accounts {
         let (code, shards) = (account.code.as_str().to_owned(), 2);
-        let spread = keep(&engine, &format!("spread {code}"), reshard(&code, shards)).await;
+        let spread = execute(&engine, &format!("spread {code}"), reshard(&code, shards)).await;
         assert!(matches!(spread, Submitted::Invalid(_)), "{spread:?}");
         let opened =
-            keep(&engine, &format!("open wide {code}"), LedgerCommand::Open(wide(account, shards))).await;
+            execute(&engine, &format!("open wide {code}"), LedgerCommand::Open(wide(account, shards))).await;
         assert!(matches!(opened, Submitted::Invalid(_)), "{opened:?}");
     }
     verified(&store).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_another_process_spread_is_not_missed() {
+async fn shards_added_by_another_process_are_found() {
     let store = SharedStore::new();
     let [first, second] =
         [engine(&store, &Provider::default()).await, engine(&store.another(), &Provider::default()).await];
     funded(&first, &[(guarded("a", Some(0), None), 100)]).await;
-    kept(&first, "known", transfer("a", "world", 1)).await;
-    assert_eq!(kept(&second, "spread", reshard("a", 16)).await.0, 200);
+    executed(&first, "known", transfer("a", "world", 1)).await;
+    assert_eq!(executed(&second, "spread", reshard("a", 16)).await.0, 200);
     for turn in 0..90 {
-        assert_eq!(kept(&second, &format!("t{turn}"), transfer("world", "a", 10)).await.0, 201);
+        assert_eq!(executed(&second, &format!("t{turn}"), transfer("world", "a", 10)).await.0, 201);
     }
     assert!(shards(&store).await > 5);
-    // The first process has last seen the account with one shard.
-    let (status, body) = kept(&first, "all", transfer("a", "world", 999)).await;
+    // The first process has the account cached with one shard.
+    let (status, body) = executed(&first, "all", transfer("a", "world", 999)).await;
     assert_eq!(status, 201, "{body}");
     assert_eq!(posted(&first, "a").await, 0);
     verified(&store).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bulk_request_does_not_miss_what_another_process_spread() {
+async fn a_bulk_request_finds_shards_added_by_another_process() {
     let store = SharedStore::new();
     let [first, second] =
         [engine(&store, &Provider::default()).await, engine(&store.another(), &Provider::default()).await];
     funded(&first, &[(guarded("a", Some(0), None), 100)]).await;
-    kept(&second, "spread", reshard("a", 16)).await;
+    executed(&second, "spread", reshard("a", 16)).await;
     for turn in 0..90 {
-        kept(&second, &format!("t{turn}"), transfer("world", "a", 10)).await;
+        executed(&second, &format!("t{turn}"), transfer("world", "a", 10)).await;
     }
     let items: Vec<Item> = (0..11).map(|_| Item::Transfer(order("a", "world", 100))).collect();
     let body = answer(&bulk(&first, "k", &items).await).1;
@@ -96,31 +96,31 @@ async fn a_bulk_request_does_not_miss_what_another_process_spread() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn money_stays_within_reach_whatever_the_spread() {
+async fn all_money_stays_usable_with_any_number_of_shards() {
     let store = SharedStore::new();
     let engine = engine(&store, &Provider::default()).await;
     funded(&engine, &[(wide(guarded("a", Some(-30), None), 1), 50)]).await;
     for (turn, shards) in [256, 1, 16, 3, 1, 256].into_iter().enumerate() {
-        assert_eq!(kept(&engine, &format!("s{turn}"), reshard("a", shards)).await.0, 200);
+        assert_eq!(executed(&engine, &format!("s{turn}"), reshard("a", shards)).await.0, 200);
         for step in 0..10 {
-            kept(&engine, &format!("t{turn}-{step}"), transfer("world", "a", 7)).await;
+            executed(&engine, &format!("t{turn}-{step}"), transfer("world", "a", 7)).await;
         }
-        // All there is and all that may be owed, but not one more.
+        // The whole balance and the whole credit line, but no unit more.
         let all = i64::try_from(posted(&engine, "a").await).unwrap() + 30;
         assert!(
-            kept(&engine, &format!("more{turn}"), transfer("a", "world", all + 1))
+            executed(&engine, &format!("more{turn}"), transfer("a", "world", all + 1))
                 .await
                 .1
                 .starts_with("insufficient")
         );
-        assert_eq!(kept(&engine, &format!("all{turn}"), transfer("a", "world", all)).await.0, 201);
-        assert_eq!(kept(&engine, &format!("back{turn}"), transfer("world", "a", 31)).await.0, 201);
+        assert_eq!(executed(&engine, &format!("all{turn}"), transfer("a", "world", all)).await.0, 201);
+        assert_eq!(executed(&engine, &format!("back{turn}"), transfer("world", "a", 31)).await.0, 201);
         verified(&store).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_spread_over_more_shards_than_a_set_can_name_is_gathered() {
+async fn money_on_more_shards_than_a_set_can_change_is_gathered() {
     let store = SharedStore::new();
     let engine = engine(&store, &Provider::default()).await;
     let accounts = [
@@ -129,17 +129,17 @@ async fn what_is_spread_over_more_shards_than_a_set_can_name_is_gathered() {
     ];
     funded(&engine, &accounts).await;
     for turn in 0..600 {
-        kept(&engine, &format!("t{turn}"), transfer("b", "a", 1)).await;
+        executed(&engine, &format!("t{turn}"), transfer("b", "a", 1)).await;
     }
     assert!(shards(&store).await > 300, "each over more than a hundred");
-    assert!(kept(&engine, "more", transfer("a", "b", 601)).await.1.starts_with("insufficient"));
-    assert_eq!(kept(&engine, "all", transfer("a", "b", 600)).await.0, 201, "both at once");
+    assert!(executed(&engine, "more", transfer("a", "b", 601)).await.1.starts_with("insufficient"));
+    assert_eq!(executed(&engine, "all", transfer("a", "b", 600)).await.0, 201, "both at once");
     assert_eq!((posted(&engine, "a").await, posted(&engine, "b").await), (0, 0));
     verified(&store).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn holds_end_whole_after_the_spread_changed() {
+async fn holds_end_completely_after_the_number_of_shards_changed() {
     let store = SharedStore::new();
     let engine = engine(&store, &Provider::default()).await;
     let accounts =
@@ -147,21 +147,21 @@ async fn holds_end_whole_after_the_spread_changed() {
     funded(&engine, &accounts).await;
     let mut holds = Vec::new();
     for turn in 0..10 {
-        let (status, body) = kept(&engine, &format!("h{turn}"), hold("a", "b", 100)).await;
+        let (status, body) = executed(&engine, &format!("h{turn}"), hold("a", "b", 100)).await;
         assert_eq!(status, 201, "{body}");
         holds.push(number(&body));
     }
     assert_eq!((balance(&engine, "a").await.available, balance(&engine, "b").await.incoming), (0, 1_000));
     for (turn, shards) in [(0, 1), (4, 5), (7, 256)] {
-        kept(&engine, &format!("ra{turn}"), reshard("a", shards)).await;
-        kept(&engine, &format!("rb{turn}"), reshard("b", shards)).await;
+        executed(&engine, &format!("ra{turn}"), reshard("a", shards)).await;
+        executed(&engine, &format!("rb{turn}"), reshard("b", shards)).await;
         for hold in &holds[turn..turn + 3] {
-            assert_eq!(kept(&engine, &format!("e{hold}"), post_hold(*hold, Some(60))).await.0, 200);
+            assert_eq!(executed(&engine, &format!("e{hold}"), post_hold(*hold, Some(60))).await.0, 200);
         }
     }
-    kept(&engine, "last", void(holds[3])).await;
+    executed(&engine, "last", void(holds[3])).await;
     assert_eq!(balance(&engine, "a").await, view(1_000 - 9 * 60, 0, 0));
     assert_eq!(balance(&engine, "b").await, view(9 * 60, 0, 0));
-    assert_eq!(kept(&engine, "rest", transfer("a", "b", 460)).await.0, 201);
+    assert_eq!(executed(&engine, "rest", transfer("a", "b", 460)).await.0, 201);
     verified(&store).await;
 }

@@ -1,6 +1,6 @@
-//! Work behind the gateway fence: one process at a time, and nobody who only asks again.
+//! Work inside the gateway fence: one process at a time, and no retries of answered requests.
 
-use crate::support::peer::beside_eu;
+use crate::support::peer::with_peer_eu;
 use crate::support::*;
 use crate::words::*;
 use counterfoil_core::payments::operation::OperationKind;
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::future::ready;
 use std::sync::{Arc, Mutex};
 
-/// A fence in memory that tells who was let in.
+/// A fence in memory that counts entries.
 #[derive(Default)]
 struct Names(Mutex<State>);
 
@@ -29,7 +29,7 @@ impl Names {
         self.0.lock().unwrap().entered.len()
     }
 
-    /// Another process works on what was entered last.
+    /// Another process takes the last entered fence.
     fn another_holds_the_last(&self) {
         let mut state = self.0.lock().unwrap();
         let name = state.entered.last().unwrap().clone();
@@ -79,12 +79,12 @@ impl Fence for Names {
 
 async fn fenced(store: &SharedStore, provider: &Provider, names: &Arc<Names>) -> TestEngine {
     let fence: Arc<dyn Fence> = Arc::<Names>::clone(names);
-    let beside = SharedServices { fence: Some((fence, Span::from_ms(30_000))), ..SharedServices::default() };
-    engine_beside(store, beside_eu(provider), policy(), beside).await
+    let shared = SharedServices { fence: Some((fence, Span::from_ms(30_000))), ..SharedServices::default() };
+    engine_with_shared(store, with_peer_eu(provider), policy(), shared).await
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_only_asks_again_does_not_enter() {
+async fn retries_of_answered_requests_do_not_enter_the_fence() {
     let (store, provider, names) = (charted().await, Provider::default(), Arc::new(Names::default()));
     let first = fenced(&store, &provider, &names).await;
     let hold = held(&first, &store, "hold", 1_000).await;
@@ -94,7 +94,7 @@ async fn who_only_asks_again_does_not_enter() {
     assert_eq!((refunded.0, refused.0), (201, 409));
     assert_eq!(names.entered(), 3, "the hold, the capture and the refund");
 
-    // By a process that remembers none of it; then while another one works on the payment.
+    // First without cached answers, then also while another process holds the fence.
     let second = fenced(&store, &provider, &names).await;
     for _ in 0..2 {
         assert_eq!(done(&second, "refund", hold, OperationKind::Refund, Some(200)).await, refunded);
@@ -109,7 +109,7 @@ async fn who_only_asks_again_does_not_enter() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_another_process_works_on_is_left_alone_and_the_key_stays_free() {
+async fn a_payment_fenced_by_another_process_is_left_alone_and_the_key_stays_free() {
     let (store, provider, names) = (charted().await, Provider::default(), Arc::new(Names::default()));
     let engine = fenced(&store, &provider, &names).await;
     let hold = held(&engine, &store, "hold", 1_000).await;
@@ -124,7 +124,7 @@ async fn what_another_process_works_on_is_left_alone_and_the_key_stays_free() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fence_that_cannot_be_asked_stops_nobody() {
+async fn a_fence_that_fails_stops_no_request() {
     let (store, provider, names) = (charted().await, Provider::default(), Arc::new(Names::default()));
     let engine = fenced(&store, &provider, &names).await;
     names.set_away(true);

@@ -1,4 +1,4 @@
-//! Hints: a question is asked sooner, under the rules it would be asked under anyway. No hint moves money, ends a lease,
+//! Hints: a lookup happens sooner, under its usual rules. No hint moves money, ends a lease,
 //! shortens a proof or uses up an attempt.
 
 use crate::support::*;
@@ -15,7 +15,7 @@ use counterfoil_store::memory::MemoryFault;
 use counterfoil_store::{Row, Scan, Store};
 use std::time::Duration;
 
-/// Waits that no test outlives, unless chance has it once in a hundred thousand.
+/// Waits longer than any test, except once in a hundred thousand times.
 fn slow_to_ask_again() -> EnginePolicy {
     let years = Span::from_ms(10 * 365 * 86_400_000);
     EnginePolicy { backoff: Backoff { base: years, cap: years }, ..policy() }
@@ -40,7 +40,7 @@ async fn only(store: &SharedStore) -> Outbox {
     all.remove(0)
 }
 
-/// A charge whose outcome is not known, and that nobody asks about for years.
+/// A charge with an unknown outcome, whose next lookup is due in years.
 async fn doubtful(engine: &TestEngine, store: &SharedStore) -> Payment {
     pending(engine, "k").await;
     let outbox = only(store).await;
@@ -49,7 +49,7 @@ async fn doubtful(engine: &TestEngine, store: &SharedStore) -> Payment {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hint_about_nothing_that_waits_changes_nothing() {
+async fn a_hint_without_waiting_work_changes_nothing() {
     let provider = Provider::default();
     let (store, engine) = staged(&provider).await;
     let done = charged(&engine, &store, "done", 1_000).await;
@@ -62,7 +62,7 @@ async fn a_hint_about_nothing_that_waits_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_is_down_wants_the_hint_again() {
+async fn a_hint_fails_while_the_store_is_down() {
     let provider = Provider::new(&[Script::Executed(UNKNOWN)]);
     let (store, engine) = staged(&provider).await;
     let payment = doubtful(&engine, &store).await;
@@ -73,7 +73,7 @@ async fn a_store_that_is_down_wants_the_hint_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_at_work_is_not_disturbed() {
+async fn running_work_is_not_disturbed_by_a_hint() {
     let provider = Provider::new(&[Script::Slow(Duration::from_secs(20))]);
     let (store, engine) = staged(&provider).await;
     let (answered, ()) = tokio::join!(charge(&engine, "k", 1250), async {
@@ -88,12 +88,12 @@ async fn who_is_at_work_is_not_disturbed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_that_forgets_keys_is_asked_no_sooner_than_its_silence_is_proof() {
+async fn a_provider_that_forgets_keys_is_asked_only_after_quiescence() {
     let provider = Provider::new(&[Script::Answer(UNKNOWN)]).profile("braintree-classic");
     let store = charted().await;
     let engine = engine(&store, &provider).await;
     pending(&engine, "k").await;
-    // The first wait may be anything; the next one is for quiescence.
+    // The first wait is random; the next one is for quiescence.
     seconds(2).await;
     let before = only(&store).await;
     let quiet_at = before.history.last_sent_at.plus(Span::from_ms(180_000));
@@ -111,7 +111,7 @@ async fn a_provider_that_forgets_keys_is_asked_no_sooner_than_its_silence_is_pro
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_certainly_did_not_charge_is_not_called_into_failure() {
+async fn hints_do_not_use_up_the_attempts_of_a_charge_that_did_not_execute() {
     let busy = ProviderOutcome::Busy { retry_after: None };
     let provider = Provider::new(&vec![Script::Answer(busy); 3]);
     let (store, engine) = staged(&provider).await;
@@ -127,7 +127,7 @@ async fn what_certainly_did_not_charge_is_not_called_into_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_parked_waits_for_its_human() {
+async fn parked_work_waits_for_an_operator_despite_hints() {
     let provider = Provider::new(&[Script::ApproveAmount(1)]);
     let (store, engine) = staged(&provider).await;
     pending(&engine, "k").await;
@@ -137,7 +137,7 @@ async fn what_is_parked_waits_for_its_human() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_owed_to_a_peer_is_none_of_the_providers_business() {
+async fn the_providers_hints_do_not_move_work_that_is_bound_to_a_peer() {
     let provider = Provider::default();
     let (store, engine) = staged(&provider).await;
     charged(&engine, &store, "funds", 1_000).await;
@@ -147,7 +147,7 @@ async fn what_is_owed_to_a_peer_is_none_of_the_providers_business() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_doubtful_charge_is_asked_about_at_once_and_settled_by_the_answer() {
+async fn a_doubtful_charge_is_looked_up_at_once_and_settled_by_the_answer() {
     let provider = Provider::new(&[Script::Executed(UNKNOWN)]);
     let (store, engine) = staged(&provider).await;
     let payment = doubtful(&engine, &store).await;
@@ -161,8 +161,8 @@ async fn a_doubtful_charge_is_asked_about_at_once_and_settled_by_the_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hint_that_lies_leads_to_the_truth() {
-    // Nothing was executed, whatever the hint may have said.
+async fn a_false_hint_leads_to_the_true_outcome() {
+    // The provider has executed nothing.
     let provider = Provider::new(&[Script::Answer(UNKNOWN), Script::Decline]);
     let (store, engine) = staged(&provider).await;
     let payment = doubtful(&engine, &store).await;
@@ -174,7 +174,7 @@ async fn a_hint_that_lies_leads_to_the_truth() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hundred_hints_at_once_ask_once() {
+async fn a_hundred_concurrent_hints_cause_one_lookup() {
     let provider = Provider::new(&[Script::Executed(UNKNOWN)]);
     let (store, engine) = staged(&provider).await;
     let payment = doubtful(&engine, &store).await;
@@ -192,7 +192,7 @@ async fn a_hundred_hints_at_once_ask_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hint_whose_commit_is_in_doubt_is_taken_or_wanted_again() {
+async fn a_hint_whose_commit_is_in_doubt_is_taken_or_requested_again() {
     for fault in
         [MemoryFault::DoubtAfter, MemoryFault::DoubtBefore, MemoryFault::Conflict, MemoryFault::Throttle]
     {
@@ -208,7 +208,7 @@ async fn a_hint_whose_commit_is_in_doubt_is_taken_or_wanted_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn operations_and_payouts_are_asked_about_too() {
+async fn hints_also_cause_lookups_of_operations_and_payouts() {
     let provider = Provider::default();
     let (store, engine) = staged(&provider).await;
     let taken = charged(&engine, &store, "taken", 1_000).await;
@@ -237,7 +237,7 @@ async fn operations_and_payouts_are_asked_about_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refund_that_is_answered_with_errors_is_not_hinted_to_a_human() {
+async fn hints_do_not_park_a_refund_that_gets_errors() {
     let provider = Provider::default();
     let (store, engine) = staged(&provider).await;
     let taken = charged(&engine, &store, "taken", 1_000).await;
@@ -252,7 +252,7 @@ async fn a_refund_that_is_answered_with_errors_is_not_hinted_to_a_human() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_that_can_be_asked_is_asked_rather_than_called_after_its_errors() {
+async fn a_provider_with_lookups_is_asked_and_not_called_after_errors() {
     let provider = Provider::new(&vec![Script::Answer(ProviderOutcome::Unknown(Cause::ServerError)); 50]);
     let (store, engine) = staged(&provider).await;
     let payment = doubtful(&engine, &store).await;

@@ -1,4 +1,4 @@
-//! Dead letters: listed with their evidence, settled as a human decides, audited, and never by a guess.
+//! Dead letters: listed with the evidence, resolved by operators, audited, and never by a guess.
 
 use crate::support::ledger::*;
 use crate::support::*;
@@ -13,7 +13,7 @@ use counterfoil_core::types::id::{ChargeId, SubjectId, TenantId};
 use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_engine::service::{DeadLetter, Resolution, Service, Submitted};
 
-/// A charge that is parked because the provider's answer names another amount.
+/// A charge that is parked because the provider's answer has another amount.
 async fn differing(amount: i64) -> (SharedStore, Provider, TestEngine, DeadLetter) {
     let (store, provider) = (charted().await, Provider::new(&[Script::ApproveAmount(amount)]));
     let engine = engine(&store, &provider).await;
@@ -43,7 +43,7 @@ fn name(engine: &TestEngine, charge: ChargeId) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_parked_or_somebody_elses_is_no_dead_letter() {
+async fn work_that_is_not_parked_or_of_another_tenant_is_no_dead_letter() {
     let (store, provider) = (charted().await, Provider::default());
     let engine = engine(&store, &provider).await;
     let charge = charged(&engine, &store, "k", 1_250).await;
@@ -63,7 +63,7 @@ async fn what_is_not_parked_or_somebody_elses_is_no_dead_letter() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn adopting_takes_the_providers_word_and_posts_what_it_took() {
+async fn adopting_accepts_the_providers_amount_and_posts_it() {
     let (store, provider, engine, letter) = differing(1_300).await;
     let charge = charge_of(&letter);
     let found = approval(1_300, &name(&engine, charge));
@@ -100,7 +100,7 @@ async fn without_evidence_nothing_is_adopted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_provider_took_is_not_marked_as_failed() {
+async fn a_charge_that_the_provider_took_is_not_marked_failed() {
     let (store, provider, engine, letter) = differing(1_300).await;
     let found = approval(1_300, &name(&engine, charge_of(&letter)));
     let _ = provider.clone().finds(&[LookupResult::Payment(found)]);
@@ -131,9 +131,10 @@ async fn a_hold_is_voided_at_the_provider_and_then_marked_failed() {
     verified(&store).await;
 }
 
-/// Found by the simulator: the void was sent for a capture's letter, whose claim says nothing about voids.
+/// Found by simulation: the void of a capture's dead letter was sent, although its claim is not for
+/// voids.
 #[tokio::test(start_paused = true)]
-async fn what_is_done_to_a_charge_has_nothing_of_its_own_to_undo() {
+async fn an_operation_on_a_charge_has_no_hold_of_its_own_to_void() {
     let (store, provider) = (charted().await, Provider::default());
     let engine = engine(&store, &provider).await;
     assert_eq!(answer(&engine.submit(holding("k", 1_250)).await).0, 201);
@@ -169,7 +170,7 @@ async fn a_void_without_answer_is_a_step_like_any_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_split_holds_is_given_up_only_when_no_capture_can_come_any_more() {
+async fn a_splits_hold_is_voided_only_after_no_capture_can_arrive() {
     let (store, provider) = (charted().await, Provider::default());
     let engine = engine(&store, &provider).await;
     funded(&engine, &[(guarded("wallet", Some(0), None), 300)]).await;
@@ -191,9 +192,9 @@ async fn what_a_split_holds_is_given_up_only_when_no_capture_can_come_any_more()
     verified(&store).await;
 }
 
-/// An adopted hold stayed parked, and the capture that was due next was left to another human.
+/// Regression: an adopted hold stayed parked, and its capture never ran.
 #[tokio::test(start_paused = true)]
-async fn a_split_whose_hold_is_adopted_goes_on_with_its_capture() {
+async fn a_split_whose_hold_is_adopted_continues_with_its_capture() {
     let (store, provider) = (charted().await, Provider::default());
     let engine = engine(&store, &provider).await;
     funded(&engine, &[(guarded("wallet", Some(0), None), 300)]).await;
@@ -210,7 +211,7 @@ async fn a_split_whose_hold_is_adopted_goes_on_with_its_capture() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refund_without_evidence_is_parked_and_keeps_what_it_reserved_until_a_human_decides() {
+async fn a_refund_without_evidence_is_parked_and_keeps_its_reservation_until_resolved() {
     let store = charted().await;
     let provider = Provider::default().profile("braintree-classic");
     let engine = engine(&store, &provider).await;
@@ -241,21 +242,21 @@ async fn a_refund_without_evidence_is_parked_and_keeps_what_it_reserved_until_a_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_goes_on_as_if_it_had_not_been_parked() {
+async fn a_retry_continues_as_if_the_work_had_not_been_parked() {
     let (store, provider, engine, letter) = differing(1_300).await;
     assert_eq!(resolve(&engine, "r", letter.outbox.id, Resolution::Retry).await.0, 200);
     let records = engine.timeline(TENANT, charge_of(&letter).into(), None, 100).await.unwrap().unwrap();
     let resolved = records.iter().find(|record| record.kind == AuditKind::Resolved).unwrap();
     let after = record_id(resolved.at, claim(&store, "k").await.revision + 1, 0);
-    assert!(resolved.id < after, "whoever takes it over in the same millisecond comes after it");
+    assert!(resolved.id < after, "a takeover in the same millisecond is ordered after it");
     seconds(120).await;
     assert_eq!(answer(&charge_again(&engine).await).0, 201);
     assert_eq!(provider.effects(), 1, "under the same key");
     verified(&store).await;
 }
 
-/// Found by the simulator: what was parked had been charged, and was told as failed, or charged again under a key the
-/// provider had forgotten.
+/// Found by simulation: a parked charge had executed, but was reported as failed, or executed again
+/// under a key that the provider had forgotten.
 #[tokio::test(start_paused = true)]
 async fn a_retry_that_is_refused_proves_nothing() {
     let rejected = ProviderOutcome::Rejected(Rejection { fault: ProviderFault::Request, code: "no".into() });
@@ -269,7 +270,7 @@ async fn a_retry_that_is_refused_proves_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resolution_whose_process_dies_leaves_the_letter_for_the_next() {
+async fn a_resolution_whose_process_dies_leaves_the_dead_letter_resolvable() {
     for commits in 0..3 {
         let (store, provider, _, letter) = differing(1_300).await;
         let mortal = store.another();
@@ -294,7 +295,7 @@ async fn engine_resolve(engine: TestEngine, id: SubjectId, how: Resolution) -> S
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_provider_took_twice_is_not_marked_as_failed() {
+async fn a_charge_that_the_provider_took_twice_is_not_marked_failed() {
     let (store, provider, engine, letter) = differing(1_300).await;
     let _ = provider.clone().finds(&[LookupResult::Several]);
     let fail = Resolution::Fail { reason: "never arrived".into() };
@@ -304,7 +305,7 @@ async fn what_the_provider_took_twice_is_not_marked_as_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_human_who_hangs_up_leaves_nothing_half_done() {
+async fn an_operator_who_hangs_up_cancels_nothing() {
     let (store, provider, _, letter) = differing(1_300).await;
     let engine = engine(&store.jumpy(3), &provider).await;
     let id = letter.outbox.id;
@@ -323,7 +324,7 @@ async fn a_human_who_hangs_up_leaves_nothing_half_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_taken_while_it_was_given_up_is_not_marked_as_failed() {
+async fn a_charge_taken_during_its_void_is_not_marked_failed() {
     let store = charted().await;
     let refused =
         ProviderOutcome::Rejected(Rejection { fault: ProviderFault::Request, code: "captured".into() });

@@ -1,6 +1,7 @@
-//! Sagas: captures, voids, refunds, payouts, split tender and dead letters, each under the same proofs.
+//! Sagas: captures, voids, refunds, payouts, split tender and dead letters, all with the same
+//! proofs.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::unwrap_used, reason = "a test panics when it cannot continue")]
 
 #[path = "../support/mod.rs"]
 mod support;

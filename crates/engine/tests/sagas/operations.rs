@@ -1,4 +1,4 @@
-//! What may be done to a charge, and what may not.
+//! Operations on charges: captures, voids, refunds and split tender.
 
 use crate::support::ledger::*;
 use crate::support::*;
@@ -25,7 +25,7 @@ fn rejected() -> Script {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_charge_that_is_not_there_or_somebody_elses_is_not_found_and_the_key_stays_free() {
+async fn a_missing_charge_or_one_of_another_tenant_is_not_found_and_the_key_stays_free() {
     let (store, provider) = (charted().await, Provider::default());
     let engine = engine(&store, &provider).await;
     let theirs = {
@@ -82,9 +82,9 @@ async fn an_impossible_move_is_refused_for_good_and_the_refusal_is_replayed() {
     verified(&store).await;
 }
 
-/// What the charge would allow once more is kept from happening by the key alone.
+/// Only the key prevents the second execution: the charge would allow another refund.
 #[tokio::test(start_paused = true)]
-async fn who_asks_again_gets_the_answer_or_that_the_store_is_away_and_never_that_it_is_pending() {
+async fn a_retry_of_an_answered_operation_gets_its_answer_or_store_unavailable_but_never_pending() {
     let (store, provider) = (charted().await, Provider::default());
     let first = engine(&store, &provider).await;
     let hold = held(&first, &store, "hold", 1_000).await;
@@ -92,17 +92,18 @@ async fn who_asks_again_gets_the_answer_or_that_the_store_is_away_and_never_that
     assert_eq!(done(&first, "capture", hold, OperationKind::Capture, None).await.0, 200);
     let refund = done(&first, "refund", hold, OperationKind::Refund, Some(100)).await;
     assert_eq!((early.0, refund.0), (409, 201));
-    // It remembers nothing; what it commits is in doubt, and from then on nobody can be asked.
+    // A process without cached answers: its commits are in doubt, and then the store cannot be
+    // read.
     let second = engine(&store, &provider).await;
     store.0.hide_sets(true);
     store.0.fail_next(&[memory::MemoryFault::DoubtBefore; 2]);
-    for (key, told) in [("early", early), ("refund", refund)] {
+    for (key, expected) in [("early", early), ("refund", refund)] {
         let (again, away) =
             tokio::join!(operate(&second, key, hold, OperationKind::Refund, Some(100)), async {
                 store.0.set_down(true);
                 operate(&second, key, hold, OperationKind::Refund, Some(100)).await
             });
-        assert_eq!(answer(&again), (told.0, told.1, true), "{key}");
+        assert_eq!(answer(&again), (expected.0, expected.1, true), "{key}");
         assert_eq!(away, Submitted::StoreUnavailable, "{key}");
         store.0.set_down(false);
     }
@@ -115,7 +116,7 @@ async fn who_asks_again_gets_the_answer_or_that_the_store_is_away_and_never_that
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_one_operation_is_under_way_another_is_told_to_come_back() {
+async fn a_second_operation_on_a_charge_is_asked_to_retry_while_the_first_runs() {
     let (store, provider) = (charted().await, Provider::default());
     let engine = engine(&store, &provider).await;
     let hold = held(&engine, &store, "hold", 1_000).await;
@@ -136,7 +137,7 @@ async fn while_one_operation_is_under_way_another_is_told_to_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hold_is_captured_in_part_and_what_was_captured_is_given_back() {
+async fn a_hold_is_captured_in_part_and_then_refunded() {
     let (store, provider) = (charted().await, Provider::default());
     let engine = engine(&store, &provider).await;
     let hold = held(&engine, &store, "hold", 1_000).await;
@@ -161,12 +162,12 @@ async fn a_hold_is_captured_in_part_and_what_was_captured_is_given_back() {
     assert_eq!(done(&engine, "r4", hold, OperationKind::Refund, None).await.0, 409);
     let keys = provider.keys();
     let distinct: std::collections::HashSet<_> = keys.iter().collect();
-    assert_eq!((keys.len(), distinct.len()), (4, 4), "each step has a key of its own");
+    assert_eq!((keys.len(), distinct.len()), (4, 4), "each step has a separate key");
     verified(&store).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_provider_refuses_leaves_the_charge_as_it_was_and_may_be_tried_again() {
+async fn a_declined_operation_leaves_the_charge_unchanged_and_may_be_tried_again() {
     let (store, provider) = (charted().await, Provider::default());
     let engine = engine(&store, &provider).await;
     let hold = held(&engine, &store, "hold", 1_000).await;
@@ -189,9 +190,9 @@ async fn what_the_provider_refuses_leaves_the_charge_as_it_was_and_may_be_tried_
     verified(&store).await;
 }
 
-/// The charge would allow each of them once more: only their keys speak against it.
+/// Only the keys prevent a second execution: the charge would allow each operation again.
 #[tokio::test(start_paused = true)]
-async fn what_a_server_does_not_remember_is_replayed_also_when_nothing_can_be_committed() {
+async fn answers_are_replayed_without_a_cache_although_nothing_can_be_committed() {
     let (store, provider) = (charted().await, Provider::default());
     let first = engine(&store, &provider).await;
     let hold = held(&first, &store, "hold", 1_000).await;
@@ -246,7 +247,7 @@ async fn a_capture_whose_answer_is_lost_is_looked_up_and_not_repeated() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refund_that_the_account_cannot_bear_is_refused_before_the_provider_is_asked() {
+async fn a_refund_that_exceeds_its_account_is_refused_before_the_provider_is_called() {
     let (store, provider) = (charted().await, Provider::default());
     let engine = engine(&store, &provider).await;
     funded(&engine, &[(guarded("shop", Some(0), None), 0)]).await;
@@ -255,7 +256,7 @@ async fn a_refund_that_the_account_cannot_bear_is_refused_before_the_provider_is
     command.wanted.destination = Some(shop);
     assert_eq!(answer(&engine.submit(command).await).0, 201);
     let charge = made(&store, "charge").await;
-    assert_eq!(kept(&engine, "spend", transfer("shop", "world", 700)).await.0, 201);
+    assert_eq!(executed(&engine, "spend", transfer("shop", "world", 700)).await.0, 201);
     let calls = provider.keys().len();
     let (status, body) = done(&engine, "refund", charge, OperationKind::Refund, Some(400)).await;
     assert_eq!(status, 400, "{body}");
@@ -269,7 +270,7 @@ async fn a_refund_that_the_account_cannot_bear_is_refused_before_the_provider_is
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_at_once_never_take_twice_nor_give_back_more_than_was_taken() {
+async fn concurrent_operations_never_capture_twice_nor_refund_more_than_was_captured() {
     for seed in 1..=8 {
         let (store, provider) = (charted().await, Provider::default());
         let engine = engine(&store.jumpy(seed), &provider).await;
@@ -342,7 +343,7 @@ async fn a_split_takes_from_wallet_and_card_or_from_neither() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_payment_reserved_is_not_a_clients_to_end() {
+async fn clients_cannot_end_the_holds_of_payments() {
     let (store, provider) = (charted().await, Provider::default());
     let engine = engine(&store, &provider).await;
     let charge = charged(&engine, &store, "charge", 1_000).await;
@@ -358,13 +359,13 @@ async fn what_a_payment_reserved_is_not_a_clients_to_end() {
         hold,
         how: counterfoil_core::payments::ledger::End::Void,
     };
-    assert_eq!(keep(&engine, "steal", voided).await, Submitted::NotFound);
+    assert_eq!(execute(&engine, "steal", voided).await, Submitted::NotFound);
     assert_eq!(refund.await.unwrap().0, 201);
     verified(&store).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_charge_that_went_to_suspense_is_given_back_from_there() {
+async fn a_charge_that_went_to_suspense_is_refunded_from_there() {
     let (store, provider) = (charted().await, Provider::default());
     let engine = engine(&store, &provider).await;
     let full = open(&engine, guarded("full", None, Some(100))).await;

@@ -1,4 +1,4 @@
-//! Payouts: what is available is judged, the provider is asked once, and what it will not pay is free again.
+//! Payouts: limited by the available balance, sent once, and released when declined.
 
 use crate::support::ledger::*;
 use crate::support::*;
@@ -33,7 +33,7 @@ async fn only(engine: &TestEngine) -> Payout {
     all.remove(0)
 }
 
-/// How often the provider was asked to pay out.
+/// Number of payout calls.
 fn asked(provider: &Provider) -> usize {
     provider.steps().into_iter().filter(|step| *step == ProviderStep::Payout).count()
 }
@@ -43,13 +43,13 @@ async fn resolve(engine: &TestEngine, key: &str, id: SubjectId, how: Resolution)
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_than_is_available_is_refused_for_good_and_the_provider_is_not_asked() {
+async fn a_payout_above_the_available_balance_is_refused_for_good_without_a_call() {
     let provider = Provider::default();
     let (store, engine) = staged(&provider, 1_000).await;
     let (status, body) = paid_out(&engine, "much", 1_001).await;
     assert_eq!(status, 400);
     assert!(body.starts_with("insufficient_funds"), "{body}");
-    // The refusal is the key's answer, even when there is more.
+    // The refusal stays the key's answer when there is more money.
     charged(&engine, &store, "more", 500).await;
     let again = engine.pay_out(paying_out("much", 1_001)).await;
     assert_eq!(answer(&again), (400, body, true));
@@ -89,7 +89,7 @@ async fn an_account_that_does_not_fit_is_named_and_nothing_is_stored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_payout_is_reserved_paid_and_posted_against_what_the_provider_owes() {
+async fn a_payout_is_reserved_paid_and_posted_against_the_receivable() {
     let provider = Provider::default();
     let (store, engine) = staged(&provider, 1_000).await;
     let first = engine.pay_out(paying_out("k", 400)).await;
@@ -112,7 +112,7 @@ async fn a_payout_is_reserved_paid_and_posted_against_what_the_provider_owes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_floor_below_zero_lets_nobody_pay_out_what_is_not_there() {
+async fn a_negative_floor_allows_no_payout_above_the_balance() {
     let provider = Provider::default();
     let (store, engine) = staged(&provider, 0).await;
     funded(&engine, &[(guarded("credit", Some(-500), None), 100), (guarded("kept", Some(40), None), 100)])
@@ -133,7 +133,7 @@ async fn a_floor_below_zero_lets_nobody_pay_out_what_is_not_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn fifty_payouts_at_once_take_what_is_there_and_no_more() {
+async fn fifty_concurrent_payouts_take_no_more_than_the_balance() {
     let provider = Provider::default();
     let (store, first) = staged(&provider, 1_000).await;
     let second = engine(&store.another(), &provider).await;
@@ -160,7 +160,7 @@ async fn fifty_payouts_at_once_take_what_is_there_and_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_the_bank_does_not_take_is_free_again_with_its_reason() {
+async fn a_payout_declined_by_the_bank_frees_its_money_and_keeps_the_reason() {
     let decline = Decline {
         code: "payout_failed".into(),
         decline_code: Some("account_closed".into()),
@@ -184,7 +184,7 @@ async fn what_the_bank_does_not_take_is_free_again_with_its_reason() {
     verified(&store).await;
 }
 
-/// A payout whose outcome nobody can find out: the provider says nothing, again and again.
+/// A payout whose outcome stays unknown because the provider never answers.
 async fn parked() -> (SharedStore, Provider, TestEngine, Payout) {
     let provider = Provider::default();
     let (store, engine) = staged(&provider, 1_000).await;
@@ -203,12 +203,12 @@ async fn parked() -> (SharedStore, Provider, TestEngine, Payout) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_parked_payout_ends_as_a_human_decides() {
+async fn a_parked_payout_ends_as_an_operator_decides() {
     let (store, provider, engine, payout) = parked().await;
     assert!(matches!(engine.pay_out(paying_out("k", 400)).await, Submitted::Pending { .. }));
     assert_eq!(resolve(&engine, "void", payout.id.into(), Resolution::Void).await, 409);
     assert_eq!(resolve(&engine, "adopt", payout.id.into(), Resolution::Adopt).await, 409, "nothing is found");
-    // The provider shows another amount than was reserved: that is not ours to take.
+    // The provider reports an amount other than the reserved amount, so `adopt` is refused.
     let name = Payment::Payout(payout.id).reference(engine.references()).to_string();
     let provider = provider.finds(&[LookupResult::Payment(approval_of(ProviderStep::Payout, 399, &name))]);
     assert_eq!(resolve(&engine, "less", payout.id.into(), Resolution::Adopt).await, 409);

@@ -1,7 +1,7 @@
-//! Payouts to a peer: who may be named, what is owed to it, and what waits when it is gone.
+//! Payouts to a peer: valid names, the debt to the peer, and work that waits for a missing peer.
 
 use crate::support::ledger::*;
-use crate::support::peer::{alone, beside_eu};
+use crate::support::peer::{alone, with_peer_eu};
 use crate::support::*;
 use crate::words::*;
 use counterfoil_core::audit::AuditKind;
@@ -32,12 +32,12 @@ async fn only(engine: &TestEngine) -> Payout {
     all.remove(0)
 }
 
-/// Looks for work every minute, so that hours pass quickly.
+/// Polls for work every minute, so that hours pass quickly.
 fn unhurried() -> EnginePolicy {
     EnginePolicy { poll: Span::from_ms(60_000), ..policy() }
 }
 
-/// The one thing that is wrong with a request.
+/// The only flaw of a request.
 fn flaw(submitted: Submitted) -> (String, String) {
     match submitted {
         Submitted::Invalid(mut flaws) if flaws.len() == 1 => {
@@ -49,7 +49,7 @@ fn flaw(submitted: Submitted) -> (String, String) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_nobody_set_up_is_refused_by_name_and_the_key_stays_free() {
+async fn an_unknown_peer_is_refused_by_name_and_the_key_stays_free() {
     let provider = Provider::default();
     let (store, engine) = staged(&provider).await;
     let mut command = paying_peer("k", 400);
@@ -62,7 +62,7 @@ async fn a_peer_nobody_set_up_is_refused_by_name_and_the_key_stays_free() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_peer_is_owed_cannot_be_sent_to_it() {
+async fn the_debt_to_a_peer_cannot_be_paid_out_to_the_peer() {
     let provider = Provider::default();
     let (store, engine) = staged(&provider).await;
     assert_eq!(answer(&engine.pay_out(paying_peer("k", 400)).await).0, 201);
@@ -70,7 +70,7 @@ async fn what_a_peer_is_owed_cannot_be_sent_to_it() {
     command.wanted.account = Some(account(&engine, OWED).await.id);
     let (place, message) = flaw(engine.pay_out(command.clone()).await);
     assert_eq!((place.as_str(), message.contains("name another")), ("/account", true));
-    // It can be paid to the peer's bank account: then nothing is owed any more.
+    // A payout to the peer's bank account settles the debt.
     command.request = request("settled", &"settled");
     (command.wanted.peer, command.wanted.amount) = (None, paying_out("x", 400).wanted.amount);
     assert_eq!(answer(&engine.pay_out(command).await).0, 201);
@@ -79,7 +79,7 @@ async fn what_a_peer_is_owed_cannot_be_sent_to_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_went_to_a_peer_is_owed_to_it_and_replayed() {
+async fn a_payout_to_a_peer_is_owed_to_the_peer_and_replayed() {
     let provider = Provider::default();
     let (store, engine) = staged(&provider).await;
     let first = answer(&engine.pay_out(paying_peer("k", 400)).await);
@@ -100,7 +100,7 @@ async fn what_went_to_a_peer_is_owed_to_it_and_replayed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_peer_refuses_is_free_again_with_its_reason() {
+async fn a_payout_declined_by_a_peer_frees_its_money_and_keeps_the_reason() {
     let decline =
         Decline { code: "cap_exceeded".into(), decline_code: Some("cap_exceeded".into()), reference: None };
     let provider = Provider::default();
@@ -122,7 +122,7 @@ async fn what_a_peer_refuses_is_free_again_with_its_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_whose_peer_is_gone_waits_and_goes_on_when_it_is_back() {
+async fn work_of_a_missing_peer_waits_and_continues_when_the_peer_is_back() {
     let provider = Provider::default();
     let (store, before) = staged(&provider).await;
     provider.play(&[Script::Executed(UNKNOWN)]);
@@ -132,9 +132,9 @@ async fn work_whose_peer_is_gone_waits_and_goes_on_when_it_is_back() {
     let asked = calls();
 
     let without = engine_among(&store.another(), alone(&provider), unhurried()).await;
-    // Longer than half of what peers keep their keys for.
+    // More than half of the time for which peers keep keys.
     seconds(3_700).await;
-    assert_eq!(calls(), asked, "nobody else was asked");
+    assert_eq!(calls(), asked, "no other provider was asked");
     let payout = only(&without).await;
     assert_eq!(payout.status, PayoutStatus::Processing);
     assert_eq!(balance(&without, MAIN).await, view(1_000, 400, 0), "the money stays reserved");
@@ -149,7 +149,7 @@ async fn work_whose_peer_is_gone_waits_and_goes_on_when_it_is_back() {
     verified(&store).await;
     without.drain(Span::ZERO).await;
 
-    // Nobody knows any more whether the peer remembers: a human asks it.
+    // The peer may have forgotten the key, so an operator has to resolve the work.
     let after = engine(&store.another(), &provider).await;
     seconds(600).await;
     let letters = after.dead_letters(TENANT, None, 10).await.unwrap();
@@ -166,7 +166,7 @@ async fn work_whose_peer_is_gone_waits_and_goes_on_when_it_is_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_was_never_sent_goes_on_when_its_peer_is_back() {
+async fn unsent_work_continues_when_its_peer_is_back() {
     let provider = Provider::default();
     let (store, before) = staged(&provider).await;
     provider.play(&[Script::Answer(ProviderOutcome::NotSent)]);
@@ -184,7 +184,7 @@ async fn work_that_was_never_sent_goes_on_when_its_peer_is_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_decides_about_work_whose_peer_cannot_be_asked() {
+async fn work_whose_peer_cannot_be_asked_is_not_resolved() {
     let provider = Provider::default();
     let (store, before) = staged(&provider).await;
     provider.play(&[Script::ApproveAmount(401)]);
@@ -201,7 +201,8 @@ async fn nobody_decides_about_work_whose_peer_cannot_be_asked() {
     assert_eq!(provider.lookups(), 0);
     without.drain(Span::ZERO).await;
     let with = engine(&store.another(), &provider).await;
-    // It is there again and does not answer, then it answers that it cannot say: only then a human's word counts.
+    // The peer is back: first without an answer, then with one that gives no evidence. Only then
+    // the operator's word counts.
     let _ = provider
         .clone()
         .finds(&[LookupResult::Unclear(Cause::Timeout), LookupResult::Unclear(Cause::Unreadable)]);
@@ -214,12 +215,12 @@ async fn nobody_decides_about_work_whose_peer_cannot_be_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_peer_that_is_down_does_not_hold_up_the_provider() {
+async fn a_peer_that_is_down_does_not_delay_the_provider() {
     let provider = Provider::default();
     let store = charted().await;
     let strict = breaker::BreakerPolicy { failures: 2, open: Span::from_ms(3_600_000) };
     let engine =
-        engine_among(&store, beside_eu(&provider), EnginePolicy { breaker: strict, ..policy() }).await;
+        engine_among(&store, with_peer_eu(&provider), EnginePolicy { breaker: strict, ..policy() }).await;
     charged(&engine, &store, "funds", 1_000).await;
     provider.play(&[Script::Answer(UNKNOWN), Script::Answer(UNKNOWN)]);
     for key in ["one", "two", "three"] {
@@ -232,10 +233,10 @@ async fn a_peer_that_is_down_does_not_hold_up_the_provider() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_of_a_peer_that_is_down_does_not_stand_before_what_others_can_do() {
+async fn work_of_a_peer_that_is_down_does_not_delay_other_work() {
     let provider = Provider::default();
     let (store, engine) = staged(&provider).await;
-    // So many failures leave one place for what is to be tried again, and whoever takes it waits for ever.
+    // This many failures leave one recovery slot, and the work that takes it hangs.
     for number in 0..10 {
         provider.play(&[Script::Answer(UNKNOWN)]);
         let key = format!("k{number}");

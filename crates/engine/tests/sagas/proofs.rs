@@ -1,5 +1,6 @@
-//! The same proofs for every saga: each step answered twice, each step refused, a crash after each commit, each
-//! compensation repeated, a compensation that fails. Whatever happens, the money adds up and nothing is half done.
+//! The same proofs for every saga: each step answered twice, each step declined, a crash after each
+//! commit, each compensation repeated, a failing compensation. In every case the money adds up and
+//! nothing is half done.
 
 use crate::support::ledger::*;
 use crate::support::*;
@@ -13,7 +14,7 @@ use counterfoil_core::types::id::{ChargeId, PayoutId};
 use counterfoil_core::types::time::Span;
 use counterfoil_engine::service::{Resolution, Service, Submitted};
 
-/// Every saga: each flow, and the one of them that may end in another store.
+/// Every saga: each flow, and a payout to a peer.
 const SAGAS: [(Flow, Ends); 8] = [
     (Flow::Charge, Ends::Here),
     (Flow::Authorize, Ends::Here),
@@ -25,24 +26,24 @@ const SAGAS: [(Flow, Ends); 8] = [
     (Flow::Payout, Ends::AtAPeer),
 ];
 
-/// Whose ledger the money ends in.
+/// The ledger that receives the money.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ends {
     Here,
     AtAPeer,
 }
 
-/// A saga ready to begin: a store with everything it needs, and what to ask.
+/// A saga before the start: a store with the needed rows, and the request.
 struct Stage {
     store: SharedStore,
     provider: Provider,
     flow: Flow,
     ends: Ends,
-    /// The charge an operation is done to.
+    /// The charge of an operation.
     charge: Option<ChargeId>,
 }
 
-/// How much is charged, and how much of a split the wallet pays.
+/// The amount of a charge, and the wallet's part of a split.
 const AMOUNT: i64 = 1_000;
 const PART: i64 = 300;
 
@@ -53,7 +54,7 @@ impl Stage {
         funded(&engine, &[(guarded("wallet", Some(0), None), PART)]).await;
         let charge = match flow {
             Flow::Charge | Flow::Authorize | Flow::Split => None,
-            // What is paid out must have come in.
+            // A payout needs earlier income.
             Flow::Payout => {
                 charged(&engine, &store, "first", AMOUNT).await;
                 None
@@ -65,7 +66,7 @@ impl Stage {
         Stage { store, provider, flow, ends, charge }
     }
 
-    /// The steps it asks the provider for when nothing fails.
+    /// The provider's steps without failures.
     fn steps(&self) -> &'static [ProviderStep] {
         match self.flow {
             Flow::Charge => &[ProviderStep::Charge],
@@ -100,7 +101,7 @@ impl Stage {
         operate(engine, "saga", self.charge.unwrap(), kind, None).await
     }
 
-    /// Asks again and again until there is an answer.
+    /// Retries until there is an answer.
     async fn answered(&self, engine: &TestEngine) -> (u16, String) {
         for _ in 0..200 {
             match self.ask(engine).await {
@@ -118,7 +119,8 @@ impl Stage {
         panic!("{:?} is never answered", self.flow)
     }
 
-    /// What cannot be looked up and is refused after a crash is a dead letter; the human finds nothing at the provider.
+    /// A step without lookups that is declined after a crash becomes a dead letter. The operator
+    /// finds nothing at the provider.
     async fn by_a_human(&self, engine: &TestEngine) {
         for letter in engine.dead_letters(TENANT, None, 10).await.unwrap() {
             let id = letter.outbox.id;
@@ -128,7 +130,7 @@ impl Stage {
         }
     }
 
-    /// The end of a saga that was done: once, in full, and posted.
+    /// The end of a completed saga: executed once, in full, and posted.
     async fn is_done(&self, engine: &TestEngine, status: u16, before: usize) {
         let expected = match self.flow {
             Flow::Charge | Flow::Authorize | Flow::Split | Flow::Refund | Flow::Payout => 201,
@@ -149,7 +151,7 @@ impl Stage {
         assert_eq!(self.provider.effects() - before, self.steps().len(), "each step took effect once");
     }
 
-    /// The end of a saga that was refused: as if nobody had asked.
+    /// The end of a declined saga: no trace of it.
     async fn is_undone(&self, engine: &TestEngine, status: u16) {
         assert_eq!(status, 402, "{:?}", self.flow);
         assert_eq!(available(engine, "wallet").await, i128::from(PART), "{:?}", self.flow);
@@ -167,8 +169,8 @@ impl Stage {
         assert_eq!(self.provider.effects() - before, 1, "it was paid out once");
     }
 
-    /// What the provider owes and what the tenant is owed are the same, before and after. What went to a peer is owed to
-    /// it instead, and the provider still owes what came in.
+    /// The receivable equals the payable, before and after. A payout to a peer becomes a debt to
+    /// the peer, and the receivable stays.
     async fn stands_paid_out(&self, engine: &TestEngine, status: payout::PayoutStatus, left: i64) {
         let id = PayoutId::from(claim(&self.store, "saga").await.subject);
         let payout = engine.payout(TENANT, id).await.unwrap().unwrap();
@@ -207,7 +209,7 @@ impl Stage {
     }
 }
 
-/// More commits than any saga makes.
+/// More commits than any saga needs.
 const COMMITS: u64 = 7;
 
 #[test]
@@ -227,7 +229,7 @@ async fn each_step_answered_twice_takes_effect_once() {
         let stage = Stage::set(saga).await;
         let before = stage.provider.effects();
         for twice in 0..stage.steps().len() {
-            // Executed, and the answer lost: the step is asked for again under the same key.
+            // Executed without an answer: the step is called again under the same key.
             let script: Vec<Script> = (0..twice).map(|_| Script::Approve).collect();
             let stage = Stage::set(saga).await;
             stage.provider.play(&script);
@@ -263,24 +265,25 @@ async fn a_crash_after_each_commit_is_finished_by_another_process() {
                 whole,
                 "{saga:?} crashed after {commits} commits"
             );
-            // A refusal that the dead process heard may not be said again: either end is right, none is half.
+            // A decline heard by the dead process may not be repeated. Both ends are correct if
+            // they are complete.
             run(saga, &[refused()], Some(commits)).await;
             run(saga, &[Script::Approve, refused()], Some(commits)).await;
         }
     }
 }
 
-/// Runs a saga, whose process dies after so many commits and is followed by another. Gives the status.
+/// Runs a saga whose process dies after `commits` commits and is replaced. Returns the status.
 async fn run(saga: (Flow, Ends), script: &[Script], dies_after: Option<u64>) -> u16 {
     let stage = Stage::set(saga).await;
     let before = stage.provider.effects();
-    // What the provider refuses, it refuses to everybody.
+    // The provider declines the step in every process.
     stage.provider.decide(script);
     if let Some(commits) = dies_after {
         let mortal = stage.store.another();
         let doomed = engine(&mortal, &stage.provider).await;
         mortal.dies_after(commits);
-        // Its client gives up; a dead process answers nobody.
+        // The client gives up, because a dead process does not answer.
         let _ = tokio::time::timeout(std::time::Duration::from_secs(20), stage.ask(&doomed)).await;
     }
     let heir = engine(&stage.store.another(), &stage.provider).await;
@@ -290,7 +293,7 @@ async fn run(saga: (Flow, Ends), script: &[Script], dies_after: Option<u64>) -> 
     } else {
         stage.is_done(&heir, status, before).await;
     }
-    // An engine that is left running would go on for the whole test.
+    // A running engine would continue for the whole test.
     heir.drain(Span::ZERO).await;
     status
 }
@@ -319,6 +322,6 @@ async fn a_compensation_that_fails_is_a_dead_letter_and_keeps_the_money_reserved
     assert_eq!(letters.len(), 1);
     assert_eq!(letters[0].outbox.parked.unwrap().name(), "cannot_undo");
     assert_eq!(letters[0].subject.status(), "parked");
-    assert_eq!(available(&engine, "wallet").await, 0, "nobody knows yet whether the card is free");
+    assert_eq!(available(&engine, "wallet").await, 0, "the card may not be released yet");
     verified(&stage.store).await;
 }

@@ -1,4 +1,4 @@
-//! Words for what is done to charges.
+//! Helpers for operations and payouts.
 
 use crate::support::ledger::*;
 use crate::support::peer::eu;
@@ -17,7 +17,7 @@ use counterfoil_engine::service::{Service, Submitted};
 use counterfoil_store::{Row, RowKey, Scan, Store};
 use std::collections::BTreeMap;
 
-/// A request under `key` to do something to a charge.
+/// An operation on a charge under `key`.
 pub(crate) fn asked(key: &str, charge: ChargeId, kind: OperationKind, amount: Option<i64>) -> Operate {
     let request = request(key, &(charge, kind, amount));
     Operate { request, charge, kind, amount }
@@ -33,7 +33,7 @@ pub(crate) async fn operate(
     engine.operate(asked(key, charge, kind, amount)).await
 }
 
-/// The status and body of what must be an answer.
+/// Status and body of an answer.
 pub(crate) async fn done(
     engine: &TestEngine,
     key: &str,
@@ -45,26 +45,26 @@ pub(crate) async fn done(
     (status, body)
 }
 
-/// A command to hold so much.
+/// A command to authorize an amount.
 pub(crate) fn holding(key: &str, amount: i64) -> CreateCharge {
     let mut command = command(key, amount);
     command.wanted.capture = false;
     command
 }
 
-/// A command of which a wallet pays a part.
+/// A command for a split charge.
 pub(crate) fn splitting(key: &str, amount: i64, account: AccountId, part: i64) -> CreateCharge {
     let mut command = command(key, amount);
     command.wanted.wallet = Some(Wallet { account, amount: part });
     command
 }
 
-/// A command to pay out so much of the main account.
+/// A command to pay out from the main account.
 pub(crate) fn paying_out(key: &str, amount: i64) -> CreatePayout {
     paying_out_of(key, amount, None)
 }
 
-/// A command to pay out so much of an account.
+/// A command to pay out from an account.
 pub(crate) fn paying_out_of(key: &str, amount: i64, account: Option<AccountId>) -> CreatePayout {
     CreatePayout {
         request: request(key, &("payout", amount, account)),
@@ -79,7 +79,7 @@ pub(crate) fn paying_out_of(key: &str, amount: i64, account: Option<AccountId>) 
     }
 }
 
-/// A command to pay so much of the main account to an account of the peer.
+/// A command to pay from the main account to an account at the peer.
 pub(crate) fn paying_peer(key: &str, amount: i64) -> CreatePayout {
     let mut command = paying_out(key, amount);
     command.request = request(key, &("peer", amount));
@@ -88,18 +88,18 @@ pub(crate) fn paying_peer(key: &str, amount: i64) -> CreatePayout {
     command
 }
 
-/// The charge a key made.
+/// The charge of a key.
 pub(crate) async fn made(store: &SharedStore, key: &str) -> ChargeId {
     claim(store, key).await.subject.into()
 }
 
-/// Holds so much and gives the charge.
+/// Authorizes an amount and returns the charge.
 pub(crate) async fn held(engine: &TestEngine, store: &SharedStore, key: &str, amount: i64) -> ChargeId {
     assert_eq!(answer(&engine.submit(holding(key, amount)).await).0, 201);
     made(store, key).await
 }
 
-/// Charges so much and gives the charge.
+/// Charges an amount and returns the charge.
 pub(crate) async fn charged(engine: &TestEngine, store: &SharedStore, key: &str, amount: i64) -> ChargeId {
     assert_eq!(answer(&charge(engine, key, amount).await).0, 201);
     made(store, key).await
@@ -120,7 +120,7 @@ pub(crate) async fn operations(store: &SharedStore, charge: ChargeId) -> Vec<Ope
         .collect()
 }
 
-/// What is left to be done, in all.
+/// All outbox rows.
 pub(crate) async fn work_left(store: &SharedStore) -> usize {
     store.scan(Scan::Outbox { after: None, limit: 1_000 }).await.unwrap().len()
 }

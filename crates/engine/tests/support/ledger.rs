@@ -1,4 +1,4 @@
-//! Words for requests about the ledger.
+//! Helpers for ledger requests.
 
 use super::{SharedStore, TENANT, TestEngine, answer, request_of};
 use counterfoil_core::idempotency::request::Request;
@@ -30,23 +30,23 @@ pub fn request(key: &str, body: &impl std::fmt::Debug) -> Request {
     request_of(TENANT, key, format!("{body:?}").as_bytes())
 }
 
-pub async fn keep(engine: &TestEngine, key: &str, act: LedgerCommand) -> Submitted {
-    engine.keep(request(key, &act), act).await
+pub async fn execute(engine: &TestEngine, key: &str, command: LedgerCommand) -> Submitted {
+    engine.keep(request(key, &command), command).await
 }
 
-/// The status and the body of what must be an answer of this very request.
-pub async fn kept(engine: &TestEngine, key: &str, act: LedgerCommand) -> (u16, String) {
-    let (status, body, replayed) = answer(&keep(engine, key, act).await);
+/// Status and body of an answer that must not be a replay.
+pub async fn executed(engine: &TestEngine, key: &str, command: LedgerCommand) -> (u16, String) {
+    let (status, body, replayed) = answer(&execute(engine, key, command).await);
     assert!(!replayed, "{key} was used before");
     (status, body)
 }
 
-/// The number in a body.
+/// The id in a body.
 pub fn number(body: &str) -> i64 {
     body.split_whitespace().nth(1).and_then(|word| word.trim_end_matches(':').parse().ok()).unwrap()
 }
 
-/// An account in USD that credits raise, without bounds.
+/// A USD account with normal side credit, without a guard.
 pub fn plain(code: &str) -> Open {
     Open {
         code: AccountCode::parse(code).unwrap(),
@@ -58,19 +58,19 @@ pub fn plain(code: &str) -> Open {
     }
 }
 
-/// One with these bounds.
+/// A USD account with these bounds.
 pub fn guarded(code: &str, floor: Option<i64>, cap: Option<i64>) -> Open {
     Open { guard: Guard { floor, cap }, ..plain(code) }
 }
 
 pub async fn open(engine: &TestEngine, open: Open) -> AccountId {
     let key = format!("open {}", open.code);
-    let (status, body) = kept(engine, &key, LedgerCommand::Open(open)).await;
+    let (status, body) = executed(engine, &key, LedgerCommand::Open(open)).await;
     assert_eq!(status, 201, "{body}");
     AccountId::from_i64(number(&body))
 }
 
-/// A plain account `world` and, for each, one with these bounds that has so much.
+/// An account `world` without a guard, and funded accounts with these bounds.
 pub async fn funded(engine: &TestEngine, accounts: &[(Open, i64)]) {
     open(engine, plain("world")).await;
     for (account, amount) in accounts {
@@ -78,7 +78,7 @@ pub async fn funded(engine: &TestEngine, accounts: &[(Open, i64)]) {
         if *amount > 0 {
             let code = account.code.as_str();
             let (status, body) =
-                kept(engine, &format!("fund {code}"), transfer("world", code, *amount)).await;
+                executed(engine, &format!("fund {code}"), transfer("world", code, *amount)).await;
             assert_eq!(status, 201, "{body}");
         }
     }
@@ -99,7 +99,7 @@ pub fn transfer(from: &str, to: &str, amount: i64) -> LedgerCommand {
     LedgerCommand::Transfer(order(from, to, amount))
 }
 
-/// A transfer that is only held.
+/// A held transfer.
 pub fn hold(from: &str, to: &str, amount: i64) -> LedgerCommand {
     LedgerCommand::Transfer(TransferOrder {
         hold: Some(HoldTerms { expires_at: None }),
@@ -107,7 +107,7 @@ pub fn hold(from: &str, to: &str, amount: i64) -> LedgerCommand {
     })
 }
 
-/// One that lapses after so many seconds from now.
+/// A held transfer that lapses in this many seconds.
 pub fn hold_for(store: &SharedStore, from: &str, to: &str, amount: i64, seconds: u64) -> LedgerCommand {
     let expires_at = Some(store.now().plus(Span::from_ms(seconds * 1_000)));
     LedgerCommand::Transfer(TransferOrder { hold: Some(HoldTerms { expires_at }), ..order(from, to, amount) })
@@ -125,7 +125,7 @@ pub fn reverse(transaction: i64) -> LedgerCommand {
     LedgerCommand::Reverse { transaction: TransactionId::from_i64(transaction) }
 }
 
-/// Legs as (code, amount): what is above zero is credited.
+/// Legs as (code, amount). Positive amounts are credits.
 pub fn legs(legs: &[(&str, i64)]) -> Post {
     let entries = legs
         .iter()

@@ -1,11 +1,11 @@
-//! A request's whole life in a few lines: a scripted provider, the reference store, virtual time.
+//! Test support: a scripted provider, the reference store and virtual time.
 
-#![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file uses its own part")]
+#![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file uses a part of it")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::missing_panics_doc,
-    reason = "a test that cannot go on says so"
+    reason = "a test panics when it cannot continue"
 )]
 
 use counterfoil_core::idempotency::claim::{ClaimId, LeasePolicy};
@@ -38,7 +38,7 @@ use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::policy::EnginePolicy;
 use counterfoil_engine::present::{ItemResult, LedgerReply, Made, Present};
 use counterfoil_engine::service::{DeadLetter, Resolution, Service, Submitted, Unresolved};
-use counterfoil_engine::signal::Deaf;
+use counterfoil_engine::signal::NoWatch;
 use counterfoil_engine::world::TokioWorld;
 use counterfoil_engine::{Engine, Parts, SharedServices};
 use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup, ProviderProfile, Routes, breaker};
@@ -51,21 +51,21 @@ pub mod ledger;
 pub mod peer;
 mod shared;
 
-use peer::{Peer, beside_eu};
+use peer::{Peer, with_peer_eu};
 pub use shared::SharedStore;
 
 pub const TENANT: TenantId = TenantId::from_i64(1);
 
-/// What the provider does with the next call.
+/// The provider's reaction to a call.
 #[derive(Clone, Debug)]
 pub enum Script {
     Approve,
     ApproveAmount(i64),
     Decline,
     Answer(ProviderOutcome),
-    /// Executes, and says this instead of what happened.
+    /// Executes, and answers with this instead.
     Executed(ProviderOutcome),
-    /// Executes, and answers after this long.
+    /// Executes, and answers after this time.
     Slow(Duration),
     /// Never answers.
     Hang,
@@ -73,7 +73,7 @@ pub enum Script {
     Panic,
 }
 
-/// A provider that follows a script, then approves everything; it deduplicates by key and remembers its effects.
+/// A provider that follows a script, then approves everything. Its effects are kept by key.
 #[derive(Clone, Default)]
 pub struct Provider(Arc<Mutex<Played>>);
 
@@ -87,11 +87,11 @@ pub struct Played {
     pub lookups: usize,
     profile: Option<&'static str>,
     running: usize,
-    /// How many calls were under way when each began, itself included.
+    /// Number of running calls at the start of each call, the call included.
     alongside: Vec<usize>,
     decisions: VecDeque<Script>,
     decided: BTreeMap<String, Script>,
-    /// What the payments were bound to that came here as the provider, and as a peer.
+    /// Bindings of the calls to the provider, and of those to the peer.
     seen: [Vec<ProviderBinding>; 2],
 }
 
@@ -127,22 +127,22 @@ impl Provider {
         self
     }
 
-    /// More of the script, for the calls to come.
+    /// Adds to the script.
     pub fn play(&self, script: &[Script]) {
         self.0.lock().unwrap().script.extend(script.iter().cloned());
     }
 
-    /// What becomes of the first, second, … key that is still to come, however often it is called.
+    /// Decides every call of the next key, of the key after it, and so on.
     pub fn decide(&self, script: &[Script]) {
         self.0.lock().unwrap().decisions.extend(script.iter().cloned());
     }
 
-    /// How many calls were under way when each began, itself included.
+    /// Number of running calls at the start of each call, the call included.
     pub fn alongside(&self) -> Vec<usize> {
         self.0.lock().unwrap().alongside.clone()
     }
 
-    /// What the payments were bound to whose calls came to the provider, and to the peer.
+    /// Bindings of the calls to the provider, and of those to the peer.
     pub fn seen(&self) -> [Vec<ProviderBinding>; 2] {
         self.0.lock().unwrap().seen.clone()
     }
@@ -168,7 +168,7 @@ pub fn approval(amount: i64, payment: &str) -> ProviderOutcome {
     approval_of(ProviderStep::Charge, amount, payment)
 }
 
-/// The approval of a step, as it should be.
+/// The correct approval of a step.
 pub fn approval_of(step: ProviderStep, amount: i64, payment: &str) -> ProviderOutcome {
     ProviderOutcome::Approved(Approval {
         reference: format!("pi_{payment}"),
@@ -234,12 +234,12 @@ impl Provider {
                 approved
             }
             Script::Hang => std::future::pending().await,
-            Script::Panic => panic!("as this test wants"),
+            Script::Panic => panic!("provoked by a test"),
         }
     }
 }
 
-/// A call under way.
+/// A running call.
 struct Running(Provider);
 
 impl Running {
@@ -258,7 +258,7 @@ impl Drop for Running {
     }
 }
 
-/// Answers in a form that is enough for tests.
+/// Answers in a simple form for tests.
 pub struct Plain(pub References);
 
 impl Present for Plain {
@@ -344,7 +344,7 @@ impl Present for Plain {
                 let results: Vec<String> = results.iter().map(item).collect();
                 (200, format!("bulk {}: {}", id.to_i64(), results.join(",")))
             }
-            // The request's id stands in it, so that a refusal made twice would differ.
+            // The request id makes a second refusal differ from the first.
             LedgerReply::Refused(refusal) => (400, format!("{} req_{request}", refusal.name())),
         };
         Reply { status, media: ReplyMedia::Json, location: None, body: body.into() }
@@ -381,19 +381,19 @@ pub fn policy() -> EnginePolicy {
     }
 }
 
-/// A process whose heartbeat never comes, as if it were stopped in the middle of its call.
+/// A process without heartbeats, as if it were stopped during its call.
 pub fn never_renewing() -> EnginePolicy {
     EnginePolicy { heartbeat: Span::from_ms(3_600_000), ..policy() }
 }
 
-/// Answers are replayed for ten minutes, and their keys are free after ten more.
+/// A replay window and a tombstone of ten minutes each.
 pub fn short_windows() -> EnginePolicy {
     let ten_minutes = Span::from_ms(600_000);
     let windows = window::WindowPolicy { replay: ten_minutes, tombstone: ten_minutes, ..policy().windows };
     EnginePolicy { windows, ..policy() }
 }
 
-/// A store where the chart charges are posted to is open already, so that the next commit is the charge's own.
+/// A store with an open chart, so that the first commit of a charge is its claim.
 pub async fn charted() -> SharedStore {
     let store = SharedStore::new();
     let usd = Asset::parse("USD").unwrap();
@@ -408,7 +408,7 @@ pub async fn charted() -> SharedStore {
 }
 
 pub async fn engine_with(store: &SharedStore, provider: &Provider, policy: EnginePolicy) -> TestEngine {
-    engine_among(store, beside_eu(provider), policy).await
+    engine_among(store, with_peer_eu(provider), policy).await
 }
 
 pub async fn engine_among(
@@ -416,14 +416,14 @@ pub async fn engine_among(
     gateway: Routes<Provider, Peer>,
     policy: EnginePolicy,
 ) -> TestEngine {
-    engine_beside(store, gateway, policy, SharedServices::default()).await
+    engine_with_shared(store, gateway, policy, SharedServices::default()).await
 }
 
-pub async fn engine_beside(
+pub async fn engine_with_shared(
     store: &SharedStore,
     gateway: Routes<Provider, Peer>,
     policy: EnginePolicy,
-    beside: SharedServices,
+    shared: SharedServices,
 ) -> TestEngine {
     let references = References::new(MacKey::new(store.secret().reveal()));
     let parts = Parts {
@@ -432,16 +432,16 @@ pub async fn engine_beside(
         world: TokioWorld::new(),
         policy,
         present: Arc::new(Plain(references)),
-        watch: Arc::new(Deaf),
+        watch: Arc::new(NoWatch),
     };
-    Engine::start_with(parts, beside).await.unwrap()
+    Engine::start_with(parts, shared).await.unwrap()
 }
 
 pub async fn engine(store: &SharedStore, provider: &Provider) -> TestEngine {
     engine_with(store, provider, policy()).await
 }
 
-/// A request of `tenant` under `key`, spaces being dashes; `body` stands for what it asks.
+/// A request of `tenant` under `key`, with dashes for spaces. `body` determines the fingerprint.
 pub fn request_of(tenant: TenantId, key: &str, body: &[u8]) -> Request {
     let key = IdempotencyKey::from_text(key.replace(' ', "-").as_bytes()).unwrap();
     Request {
@@ -471,7 +471,7 @@ pub async fn charge(engine: &TestEngine, key: &str, amount: i64) -> Submitted {
     engine.submit(command(key, amount)).await
 }
 
-/// The body of an answer, and whether it was replayed.
+/// Status, body and whether the answer was replayed.
 pub fn answer(submitted: &Submitted) -> (u16, String, bool) {
     match submitted {
         Submitted::Answer { settled, replayed } => {
@@ -481,7 +481,7 @@ pub fn answer(submitted: &Submitted) -> (u16, String, bool) {
     }
 }
 
-/// Charges 1250, which must stay pending, and gives the charge's public reference.
+/// Charges 1250, which must stay pending, and returns the charge's public reference.
 pub async fn pending(engine: &TestEngine, key: &str) -> String {
     match charge(engine, key, 1250).await {
         Submitted::Pending { payment, .. } => payment.reference(engine.references()).to_string(),
@@ -489,13 +489,13 @@ pub async fn pending(engine: &TestEngine, key: &str) -> String {
     }
 }
 
-/// So much later, when the workers whose time came at the same moment have had their turn.
+/// Waits, and lets workers run that are due at the same moment.
 pub async fn seconds(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
     tokio::task::yield_now().await;
 }
 
-/// The claim of a key as it stands.
+/// The current claim of a key.
 pub async fn claim(store: &SharedStore, key: &str) -> counterfoil_core::idempotency::claim::Claim {
     let id = command(key, 1).request.claim;
     match store.read(vec![RowKey::Claim(TENANT, id)]).await.unwrap().remove(0) {
@@ -504,7 +504,7 @@ pub async fn claim(store: &SharedStore, key: &str) -> counterfoil_core::idempote
     }
 }
 
-/// Every invariant holds.
+/// Asserts that verification finds no violation.
 pub async fn verified(store: &SharedStore) {
     let report = counterfoil_engine::verify::verify(store, |_| {}).await.unwrap();
     assert!(report.holds(), "{:#?}", report.findings());

@@ -1,4 +1,4 @@
-//! A peer that follows the provider's script, and the ways to both.
+//! A peer that follows the provider's script, and routes to both.
 
 use super::Provider;
 use counterfoil_core::outbox::ProviderBinding;
@@ -9,7 +9,7 @@ use counterfoil_gateway::profile::PEER;
 use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup, Routes};
 use std::collections::BTreeMap;
 
-/// The same script as a peer called `eu`: what is said of the provider is true of either.
+/// A peer called `eu` with the provider's script.
 #[derive(Clone)]
 pub struct Peer(pub Provider);
 
@@ -22,7 +22,7 @@ impl Gateway for Peer {
         ProviderBinding::to_peer(&eu(), "http://eu", "ac_ours")
     }
 
-    /// It keeps its keys for two hours.
+    /// The peer keeps keys for two hours.
     fn rules(&self, _: &ProviderBinding) -> Rules {
         Rules { dedup_window: Some(Span::from_ms(7_200_000)), ..PEER.rules }
     }
@@ -37,12 +37,12 @@ impl Gateway for Peer {
     }
 }
 
-/// The provider, and beside it the peer.
-pub fn beside_eu(provider: &Provider) -> Routes<Provider, Peer> {
+/// Routes to the provider and the peer.
+pub fn with_peer_eu(provider: &Provider) -> Routes<Provider, Peer> {
     Routes::new(provider.clone(), BTreeMap::from([(eu(), Peer(provider.clone()))]))
 }
 
-/// The provider without any peers.
+/// Routes to the provider only.
 pub fn alone(provider: &Provider) -> Routes<Provider, Peer> {
     Routes::new(provider.clone(), BTreeMap::new())
 }

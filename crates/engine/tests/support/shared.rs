@@ -1,4 +1,4 @@
-//! One store for several engines: a process that dies leaves it behind.
+//! One store for several engines, which survives the death of a process.
 
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::totals::AccountEntry;
@@ -14,23 +14,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::watch;
 
-/// A handle of the store. Each process has its own.
+/// A process's handle of the store.
 #[derive(Clone)]
 pub struct SharedStore(pub Arc<MemoryStore>, Arc<Manner>);
 
-/// How a handle behaves.
+/// The behaviour of a handle.
 struct Manner {
-    /// Before every answer others may run, as chance wills it; zero means never.
+    /// State of the random yields before every answer; zero means none.
     chance: AtomicU64,
-    /// Commits left until the process behind this handle is dead and hears nothing any more.
+    /// Commits left until the process of this handle dies and gets no more answers.
     life: AtomicU64,
-    /// Rung at every commit of a handle that has it, for whoever waits elsewhere.
+    /// Notified at every commit, to wake waiting requests of other processes.
     bell: Option<watch::Sender<()>>,
-    /// How often rows were read by key.
+    /// Number of reads by key.
     looks: AtomicU64,
-    /// How many commits the feed has told.
+    /// Number of commits read from the feed.
     fed: AtomicU64,
-    /// No other process has a handle.
+    /// Whether the store is exclusive.
     alone: AtomicBool,
 }
 
@@ -56,17 +56,17 @@ impl SharedStore {
         [bell.clone(), bell].map(|bell| SharedStore::with(Arc::clone(&self.0), 0, Some(bell)))
     }
 
-    /// How often rows were read by key through this handle.
+    /// Number of reads by key through this handle.
     pub fn looks(&self) -> u64 {
         self.1.looks.load(Ordering::SeqCst)
     }
 
-    /// How many commits the feed has told through this handle.
+    /// Number of commits read from the feed through this handle.
     pub fn fed(&self) -> u64 {
         self.1.fed.load(Ordering::SeqCst)
     }
 
-    /// The same handle, to a store that no other process can write.
+    /// The same handle to an exclusive store.
     pub fn alone(self) -> SharedStore {
         self.1.alone.store(true, Ordering::SeqCst);
         self
@@ -77,17 +77,17 @@ impl SharedStore {
         SharedStore::with(Arc::clone(&self.0), 0, None)
     }
 
-    /// A handle whose answers come late and in any order, so that tasks meet in every way.
+    /// A handle with random yields, so that tasks interleave in many ways.
     pub fn jumpy(&self, seed: u64) -> SharedStore {
         SharedStore::with(Arc::clone(&self.0), seed | 1, None)
     }
 
-    /// The process behind this handle dies after so many more commits.
+    /// Kills the process of this handle after this many more commits.
     pub fn dies_after(&self, commits: u64) {
         self.1.life.store(commits, Ordering::SeqCst);
     }
 
-    /// How many wait to be woken, in all processes that wake each other.
+    /// Number of waiting requests in all processes that wake each other.
     pub fn sleepers(&self) -> usize {
         self.1.bell.as_ref().map_or(0, watch::Sender::receiver_count)
     }

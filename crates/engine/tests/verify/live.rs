@@ -1,4 +1,4 @@
-//! Verification while others write.
+//! Verification of a store with running writers.
 
 use crate::support::ledger::*;
 use crate::support::*;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_is_written_to_meanwhile_holds() {
+async fn a_store_that_is_being_written_to_passes() {
     for seed in 1..=3 {
         let store = SharedStore::new();
         let engine = engine(&store.jumpy(seed), &Provider::default()).await;
@@ -27,16 +27,16 @@ async fn a_store_that_is_written_to_meanwhile_holds() {
                         let (from, to) = if (writer + turn) % 2 == 0 { ("a", "b") } else { ("b", "a") };
                         let key = format!("{writer}-{turn}");
                         if turn % 3 == 0 {
-                            let held = kept(&engine, &key, hold(from, to, 3)).await;
+                            let held = executed(&engine, &key, hold(from, to, 3)).await;
                             let end = post_hold(number(&held.1), Some(2));
-                            assert_eq!(kept(&engine, &format!("{key}-end"), end).await.0, 200);
+                            assert_eq!(executed(&engine, &format!("{key}-end"), end).await.0, 200);
                         } else if turn % 15 == 1 {
                             let act = LedgerCommand::Reshard { account: named(from), shards: turn % 20 + 1 };
-                            assert_eq!(kept(&engine, &key, act).await.0, 200);
+                            assert_eq!(executed(&engine, &key, act).await.0, 200);
                         } else if turn % 3 == 1 {
                             assert_eq!(answer(&charge(&engine, &key, 5).await).0, 201);
                         } else {
-                            kept(&engine, &key, transfer(from, to, 5)).await;
+                            executed(&engine, &key, transfer(from, to, 5)).await;
                         }
                     }
                 })
@@ -47,7 +47,7 @@ async fn a_store_that_is_written_to_meanwhile_holds() {
             let before = journal(&store).await.len();
             let report = verify(&handle, |_| {}).await.unwrap();
             assert!(report.holds(), "seed {seed}: {:#?}", report.findings());
-            assert!(journal(&store).await.len() > before, "nobody wrote meanwhile");
+            assert!(journal(&store).await.len() > before, "no writer was running");
         }
         enough.store(true, Ordering::SeqCst);
         for writer in writers {
@@ -57,8 +57,8 @@ async fn a_store_that_is_written_to_meanwhile_holds() {
     }
 }
 
-/// Everything that can be done to a charge, so many times. It ends by itself: whoever looks at charges as fast as they
-/// are made would never be done.
+/// All operations on charges, this many times. The writer ends by itself: verification would never
+/// catch up with an endless one.
 async fn work(engine: TestEngine, store: SharedStore, wallet: AccountId, name: String) {
     for turn in 0..6 {
         let end = |end: &str| format!("{name}-{turn}-{end}");
@@ -80,7 +80,7 @@ async fn work(engine: TestEngine, store: SharedStore, wallet: AccountId, name: S
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_with_operations_under_way_holds() {
+async fn a_store_with_running_operations_passes() {
     for seed in 1..=6 {
         let store = charted().await;
         let engine = engine(&store.jumpy(seed), &Provider::default()).await;
@@ -97,7 +97,7 @@ async fn a_store_with_operations_under_way_holds() {
                 .collect();
             let report = verify(&handle, |_| {}).await.unwrap();
             assert!(report.holds(), "seed {seed}: {:#?}", report.findings());
-            assert!(journal(&store).await.len() > before, "nobody wrote meanwhile");
+            assert!(journal(&store).await.len() > before, "no writer was running");
             for writer in writers {
                 writer.await.unwrap();
             }

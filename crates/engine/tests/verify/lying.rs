@@ -1,4 +1,4 @@
-//! A store that tells one lie.
+//! A store that returns one wrong row.
 
 use crate::support::SharedStore;
 use counterfoil_core::idempotency::claim::ClaimId;
@@ -11,7 +11,7 @@ use counterfoil_store::{
     RowKey, Scan, Store, Tally, Upto,
 };
 
-/// What becomes of a row; nothing hides it.
+/// Changes a row; `None` hides it.
 type RowLie = Box<dyn Fn(Row) -> Option<Row> + Send + Sync>;
 type FoldLie = Box<dyn Fn(AccountId, Folded) -> Folded + Send + Sync>;
 
@@ -22,7 +22,6 @@ pub(crate) struct Lying {
 }
 
 impl Lying {
-    /// Changes or hides rows.
     pub(crate) fn about_rows(
         store: &SharedStore,
         lie: impl Fn(Row) -> Option<Row> + Send + Sync + 'static,
@@ -30,7 +29,7 @@ impl Lying {
         Lying { store: store.clone(), row: Box::new(lie), fold: Box::new(|_, folded| folded) }
     }
 
-    /// Changes what accounts' histories add up to.
+    /// Changes the sums of accounts' entries.
     pub(crate) fn about_histories(
         store: &SharedStore,
         lie: impl Fn(AccountId, Folded) -> Folded + Send + Sync + 'static,

@@ -1,7 +1,7 @@
-//! Verification of the ledger: on honest stores everything holds; each lie breaks the invariant it is about, and no
-//! other.
+//! Verification of the ledger: correct stores pass, and each wrong row violates exactly its own
+//! invariants.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::unwrap_used, reason = "a test panics when it cannot continue")]
 
 mod live;
 mod lying;
@@ -9,7 +9,7 @@ mod operations;
 mod payouts;
 #[path = "../support/mod.rs"]
 mod support;
-#[allow(dead_code, reason = "each test uses its own part")]
+#[allow(dead_code, reason = "each test uses a part of it")]
 #[path = "../sagas/words.rs"]
 mod words;
 
@@ -31,7 +31,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use support::ledger::*;
 use support::*;
 
-/// Invariants that do not hold.
+/// The violated invariants.
 async fn broken<S: Store>(store: &S) -> Vec<&'static str> {
     let report = verify(store, |_| {}).await.unwrap();
     report
@@ -42,7 +42,7 @@ async fn broken<S: Store>(store: &S) -> Vec<&'static str> {
         .collect()
 }
 
-/// A store where everything has happened once: charges, transfers, holds in every state, reversals, snapshots.
+/// A store with everything once: charges, transfers, holds in every state, reversals, snapshots.
 async fn eventful() -> (SharedStore, TestEngine) {
     let (store, provider) = (SharedStore::new(), Provider::new(&[Script::Approve, Script::Decline]));
     let engine = engine(&store, &provider).await;
@@ -53,29 +53,29 @@ async fn eventful() -> (SharedStore, TestEngine) {
         &[(guarded("rich", Some(-50), Some(10_000)), 5_000), (guarded("poor", Some(0), None), 0)],
     )
     .await;
-    let moved = number(&kept(&engine, "move", transfer("rich", "poor", 700)).await.1);
-    assert_eq!(kept(&engine, "undo", reverse(moved)).await.0, 201);
+    let moved = number(&executed(&engine, "move", transfer("rich", "poor", 700)).await.1);
+    assert_eq!(executed(&engine, "undo", reverse(moved)).await.0, 201);
     for (key, end) in [("post", true), ("void", false)] {
-        let held = number(&kept(&engine, &format!("hold {key}"), hold("rich", "poor", 300)).await.1);
+        let held = number(&executed(&engine, &format!("hold {key}"), hold("rich", "poor", 300)).await.1);
         let end = if end { post_hold(held, Some(120)) } else { void(held) };
-        assert_eq!(kept(&engine, key, end).await.0, 200);
+        assert_eq!(executed(&engine, key, end).await.0, 200);
     }
-    kept(&engine, "hold open", hold("rich", "poor", 40)).await;
-    kept(&engine, "hold lapse", hold_for(&store, "rich", "world", 60, 5)).await;
+    executed(&engine, "hold open", hold("rich", "poor", 40)).await;
+    executed(&engine, "hold lapse", hold_for(&store, "rich", "world", 60, 5)).await;
     for number in 0..300 {
-        assert_eq!(kept(&engine, &format!("small {number}"), transfer("world", "poor", 1)).await.0, 201);
+        assert_eq!(executed(&engine, &format!("small {number}"), transfer("world", "poor", 1)).await.0, 201);
     }
     seconds(8).await;
     (store, engine)
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_empty_store_holds() {
+async fn an_empty_store_passes() {
     assert_eq!(broken(&SharedStore::new()).await, Vec::<&str>::new());
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_honest_store_holds_and_every_invariant_has_something_to_look_at() {
+async fn an_honest_store_passes_and_every_invariant_checks_something() {
     let (store, _engine) = eventful().await;
     let report = verify(&store, |_| {}).await.unwrap();
     assert!(report.holds(), "{:#?}", report.findings());
@@ -86,7 +86,7 @@ async fn an_honest_store_holds_and_every_invariant_has_something_to_look_at() {
     assert!(ledger.iter().all(|finding| finding.looked_at > 0), "{ledger:#?}");
 }
 
-/// Commits what no engine would.
+/// Commits rows that no engine would write.
 async fn smuggle(store: &SharedStore, legs: Legs) -> TransactionId {
     let id = TransactionId::from_i64(i64::MAX - 1);
     let (tenant, at) = (TENANT, store.now());
@@ -101,7 +101,7 @@ async fn id(engine: &TestEngine, code: &str) -> AccountId {
 }
 
 #[tokio::test(start_paused = true)]
-async fn legs_of_unlawful_amounts_or_none_at_all() {
+async fn transactions_without_legs_or_with_invalid_amounts_are_found() {
     let (store, engine) = eventful().await;
     let usd = asset("USD");
     let (world, suspense) = (id(&engine, "world").await, id(&engine, "chart:suspense:USD").await);
@@ -114,12 +114,12 @@ async fn legs_of_unlawful_amounts_or_none_at_all() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn legs_on_accounts_that_are_not_there_or_anothers() {
+async fn legs_on_missing_accounts_or_those_of_another_tenant_are_found() {
     let (store, engine) = eventful().await;
     let world = id(&engine, "world").await;
     let legs = Legs::transfer(world, AccountId::from_i64(77), 5, asset("USD"), Layer::Posted).unwrap();
     smuggle(&store, legs).await;
-    // The history of what is not there cannot be read, so the others no longer sum to zero.
+    // A missing account has no history, so the others no longer sum to zero.
     assert_eq!(broken(&store).await, ["ledger_sums_to_zero", "entries_fit_accounts"]);
 
     let (store, engine) = eventful().await;
@@ -128,13 +128,13 @@ async fn legs_on_accounts_that_are_not_there_or_anothers() {
     let theirs = AccountId::from_i64(number(&answer(&opened).1));
     let world = id(&engine, "world").await;
     smuggle(&store, Legs::transfer(world, theirs, 5, asset("USD"), Layer::Posted).unwrap()).await;
-    // What was smuggled into another's account is not in that account's history.
+    // The leg on another tenant's account is not in that account's history.
     let all = ["ledger_sums_to_zero", "entries_fit_accounts", "entries_match_journal"];
     assert_eq!(broken(&store).await, all);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leg_in_another_asset_than_its_account() {
+async fn a_leg_in_another_asset_than_its_account_is_found() {
     let (store, engine) = eventful().await;
     let [world, fees] = [id(&engine, "world").await, id(&engine, "chart:fees:USD").await];
     smuggle(&store, Legs::transfer(world, fees, 5, asset("EUR"), Layer::Posted).unwrap()).await;
@@ -142,7 +142,7 @@ async fn a_leg_in_another_asset_than_its_account() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_with_two_records() {
+async fn a_key_with_two_claims_is_found() {
     let (store, _engine) = eventful().await;
     let claims = store.scan(Scan::Claims { after: None, limit: 1_000 }).await.unwrap();
     let transfers = claims.into_iter().filter_map(|row| match row {
@@ -151,7 +151,7 @@ async fn a_key_with_two_records() {
     });
     let transfers: Vec<ClaimId> = transfers.collect();
     let [one, other, ..] = transfers[..] else { panic!("{transfers:?}") };
-    let lying = told(&store, move |row| {
+    let lying = altered(&store, move |row| {
         if let Row::Claim(claim) = row
             && claim.id == one
         {
@@ -163,14 +163,14 @@ async fn a_key_with_two_records() {
     assert_eq!((finding.invariant, finding.violations), ("key_has_one_record", 1));
 }
 
-/// A key that is used again while all are listed is listed twice, under its old record and its new one.
+/// A key that is claimed again during the listing is listed twice, with the old and the new claim.
 #[tokio::test(start_paused = true)]
-async fn a_key_that_was_used_again_meanwhile_has_one_record() {
+async fn a_key_that_is_claimed_again_during_the_check_is_accepted() {
     let (store, _engine) = eventful().await;
     let claims = store.scan(Scan::Claims { after: None, limit: 1_000 }).await.unwrap();
     let [Row::Claim(one), Row::Claim(other), ..] = &claims[..] else { panic!("{claims:?}") };
     let (one, other, lies) = (one.clone(), other.id, AtomicU32::new(1));
-    let lying = told(&store, move |row| {
+    let lying = altered(&store, move |row| {
         if *row == Row::Claim(one.clone())
             && lies.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
             && let Row::Claim(claim) = row
@@ -182,7 +182,7 @@ async fn a_key_that_was_used_again_meanwhile_has_one_record() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_history_that_is_not_the_journals() {
+async fn a_history_that_differs_from_the_journal_is_found() {
     let (store, engine) = eventful().await;
     let world = id(&engine, "chart:fees:USD").await;
     let lying = Lying::about_histories(&store, move |account, mut folded| {
@@ -193,7 +193,7 @@ async fn a_history_that_is_not_the_journals() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transaction_that_is_gone() {
+async fn a_missing_transaction_is_found() {
     let (store, engine) = eventful().await;
     let [world, fees] = [id(&engine, "world").await, id(&engine, "chart:fees:USD").await];
     let gone = smuggle(&store, Legs::transfer(world, fees, 5, asset("USD"), Layer::Posted).unwrap()).await;
@@ -205,8 +205,8 @@ async fn a_transaction_that_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn money_out_of_nothing() {
-    // Legs cannot be unbalanced, so only histories can be: then they are not the journal's either.
+async fn money_created_from_nothing_is_found() {
+    // Legs cannot be unbalanced, only histories. Those then differ from the journal as well.
     let (store, engine) = eventful().await;
     let fees = id(&engine, "chart:fees:USD").await;
     let lying = Lying::about_histories(&store, move |account, mut folded| {
@@ -216,8 +216,8 @@ async fn money_out_of_nothing() {
     assert_eq!(broken(&lying).await, ["ledger_sums_to_zero", "entries_match_journal"]);
 }
 
-/// The store with one row told differently.
-fn told(store: &SharedStore, lie: impl Fn(&mut Row) + Send + Sync + 'static) -> Lying {
+/// The store with one changed row.
+fn altered(store: &SharedStore, lie: impl Fn(&mut Row) + Send + Sync + 'static) -> Lying {
     Lying::about_rows(store, move |mut row| {
         lie(&mut row);
         Some(row)
@@ -225,7 +225,7 @@ fn told(store: &SharedStore, lie: impl Fn(&mut Row) + Send + Sync + 'static) -> 
 }
 
 fn told_balance(store: &SharedStore, account: AccountId, lie: fn(&mut Balance)) -> Lying {
-    told(store, move |row| {
+    altered(store, move |row| {
         if let Row::Balance(balance) = row
             && balance.account == account
         {
@@ -235,7 +235,7 @@ fn told_balance(store: &SharedStore, account: AccountId, lie: fn(&mut Balance)) 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_balance_that_is_not_its_entries_sum() {
+async fn a_balance_that_differs_from_its_entries_is_found() {
     let (store, engine) = eventful().await;
     let rich = id(&engine, "rich").await;
     let lies: [fn(&mut Balance); 5] = [
@@ -255,7 +255,7 @@ async fn a_balance_that_is_not_its_entries_sum() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_balance_that_bounds_nothing() {
+async fn a_balance_without_a_guarded_account_is_found() {
     let (store, engine) = eventful().await;
     for (account, shard) in
         [(id(&engine, "world").await, 0), (id(&engine, "rich").await, 9), (AccountId::from_i64(3), 0)]
@@ -270,12 +270,12 @@ async fn a_balance_that_bounds_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_floor_or_a_cap_that_was_passed() {
+async fn a_violated_floor_or_cap_is_found() {
     let (store, engine) = eventful().await;
     let rich = id(&engine, "rich").await;
-    // Account and balance agree on bounds the journal did not keep.
+    // Account and balance agree on bounds that the journal has violated.
     let bounds = |floor: Option<i64>, cap: Option<i64>| {
-        told(&store, move |row| match row {
+        altered(&store, move |row| match row {
             Row::Account(Account { id, guard, .. }) if *id == rich => *guard = Guard { floor, cap },
             Row::Balance(balance) if balance.account == rich => (balance.floor, balance.cap) = (floor, cap),
             _ => {}
@@ -283,15 +283,15 @@ async fn a_floor_or_a_cap_that_was_passed() {
     };
     assert_eq!(broken(&bounds(Some(4_301), None)).await, ["guards_hold_at_every_prefix"]);
     assert_eq!(broken(&bounds(None, Some(4_999))).await, ["guards_hold_at_every_prefix"]);
-    // It fell from 5,000 to 4,300 and rose to 5,000 in the meantime: it never passed these.
+    // The balance fell from 5,000 to 4,300 and rose to 5,000, within these bounds.
     assert_eq!(broken(&bounds(Some(4_300), Some(5_000))).await, Vec::<&str>::new());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_snapshot_of_another_sum() {
+async fn a_snapshot_with_another_sum_is_found() {
     let (store, engine) = eventful().await;
     let world = id(&engine, "world").await;
-    let lying = told(&store, move |row| {
+    let lying = altered(&store, move |row| {
         if let Row::Snapshot(snapshot) = row
             && snapshot.account == world
         {
@@ -302,7 +302,7 @@ async fn a_snapshot_of_another_sum() {
 }
 
 fn told_hold(store: &SharedStore, lie: fn(&mut Hold)) -> Lying {
-    told(store, move |row| {
+    altered(store, move |row| {
         if let Row::Hold(hold) = row {
             lie(hold);
         }
@@ -310,7 +310,7 @@ fn told_hold(store: &SharedStore, lie: fn(&mut Hold)) -> Lying {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hold_that_is_not_what_the_journal_says() {
+async fn a_hold_that_differs_from_the_journal_is_found() {
     let (store, _engine) = eventful().await;
     let lies: [fn(&mut Hold); 6] = [
         |hold| {
@@ -353,7 +353,7 @@ async fn a_hold_that_is_not_what_the_journal_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reservations_without_a_hold_and_holds_without_a_reservation() {
+async fn reservations_without_a_hold_and_holds_without_a_reservation_are_found() {
     let (store, engine) = eventful().await;
     let [world, fees] = [id(&engine, "world").await, id(&engine, "chart:fees:USD").await];
     smuggle(&store, Legs::transfer(world, fees, 5, asset("USD"), Layer::Pending).unwrap()).await;
@@ -378,9 +378,9 @@ async fn reservations_without_a_hold_and_holds_without_a_reservation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reversal_that_mirrors_nothing() {
+async fn a_reversal_that_mirrors_no_transaction_is_found() {
     let (store, engine) = eventful().await;
-    let lying = told(&store, |row| {
+    let lying = altered(&store, |row| {
         if let Row::Reversal(Reversal { by, original, .. }) = row {
             *by = *original;
         }
@@ -388,9 +388,9 @@ async fn a_reversal_that_mirrors_nothing() {
     assert_eq!(broken(&lying).await, ["reversals_mirror"]);
     let hidden = Lying::about_rows(&store, |row| Some(row).filter(|row| !matches!(row, Row::Reversal(_))));
     assert_eq!(broken(&hidden).await, ["reversals_mirror"]);
-    // A second reversal of the same transaction, and one of nothing.
+    // A second reversal of the same transaction, and a reversal of none.
     let fees = id(&engine, "chart:fees:USD").await;
-    let undone = told(&store, move |row| {
+    let undone = altered(&store, move |row| {
         if let Row::Transaction(transaction) = row
             && transaction.kind == TransactionKind::General
         {
@@ -406,16 +406,16 @@ async fn a_reversal_that_mirrors_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_charge_that_is_not_what_it_posted() {
+async fn a_charge_that_differs_from_its_posting_is_found() {
     let (store, engine) = eventful().await;
     let world = id(&engine, "world").await;
-    let redirected = told(&store, move |row| {
+    let redirected = altered(&store, move |row| {
         if let Row::Charge(charge) = row {
             Arc::make_mut(&mut charge.order).destination = world;
         }
     });
     assert_eq!(broken(&redirected).await, ["charges_are_posted_once"]);
-    let renamed = told(&store, |row| {
+    let renamed = altered(&store, |row| {
         if let Row::Transaction(transaction) = row
             && matches!(transaction.kind, TransactionKind::Charge(_))
         {
@@ -426,7 +426,7 @@ async fn a_charge_that_is_not_what_it_posted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_posting_of_a_charge_that_was_not_captured_or_was_posted_before() {
+async fn postings_of_uncaptured_charges_and_second_postings_are_found() {
     for about in ["declined", "captured"] {
         let (store, engine) = eventful().await;
         let receivable = id(&engine, "chart:receivable:USD").await;
@@ -434,7 +434,7 @@ async fn a_posting_of_a_charge_that_was_not_captured_or_was_posted_before() {
         let charge = claim(&store, about).await.subject.into();
         let legs = Legs::transfer(receivable, payable, 1_250, asset("USD"), Layer::Posted).unwrap();
         let smuggled = smuggle(&store, legs).await;
-        let lying = told(&store, move |row| {
+        let lying = altered(&store, move |row| {
             if let Row::Transaction(transaction) = row
                 && transaction.id == smuggled
             {
@@ -446,10 +446,10 @@ async fn a_posting_of_a_charge_that_was_not_captured_or_was_posted_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_code_that_names_another_account_or_none() {
+async fn a_code_that_names_another_account_or_none_is_found() {
     let (store, engine) = eventful().await;
     let [rich, poor] = [id(&engine, "rich").await, id(&engine, "poor").await];
-    let crossed = told(&store, move |row| {
+    let crossed = altered(&store, move |row| {
         if let Row::Name(AccountName { account, .. }) = row
             && *account == rich
         {

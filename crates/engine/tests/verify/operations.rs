@@ -1,11 +1,10 @@
-//! What is done to charges, against its charges, its work and the ledger: each lie and each planted row breaks the
-//! invariants it is about, and no other.
+//! Verification of operations: each wrong or planted row violates exactly its own invariants.
 
 use crate::lying::Lying;
 use crate::support::ledger::*;
 use crate::support::*;
 use crate::words::*;
-use crate::{broken, id, told};
+use crate::{altered, broken, id};
 use counterfoil_core::idempotency::claim::{Claim, ClaimState, Resource};
 use counterfoil_core::ledger::hold::Hold;
 use counterfoil_core::outbox::{Flow, Outbox, ParkReason, Payment};
@@ -24,7 +23,7 @@ fn rejected() -> Script {
     Script::Answer(ProviderOutcome::Rejected(Rejection { fault: ProviderFault::Request, code: "no".into() }))
 }
 
-/// Begins something the provider never answers.
+/// Starts an operation that the provider never answers.
 async fn begin(
     provider: &Provider,
     script: &[Script],
@@ -36,7 +35,7 @@ async fn begin(
     seconds(1).await;
 }
 
-/// A store where every saga stands at every end, and where some are under way.
+/// A store with every saga at every end, and some running ones.
 async fn busy() -> (SharedStore, TestEngine) {
     let store = charted().await;
     let provider = Provider::default().profile("braintree-classic");
@@ -81,7 +80,7 @@ async fn busy() -> (SharedStore, TestEngine) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_with_every_saga_holds_and_every_invariant_has_something_to_look_at() {
+async fn a_store_with_every_saga_passes_and_every_invariant_checks_something() {
     let (store, engine) = busy().await;
     assert_eq!(work_left(&store).await, 4, "one parked, three under way");
     let taken = made(&store, "taken").await;
@@ -102,7 +101,7 @@ async fn a_store_with_every_saga_holds_and_every_invariant_has_something_to_look
     }
 }
 
-/// Which charge is lied about.
+/// The charge with the wrong row.
 type Which = fn(&Charge) -> bool;
 type Lie = fn(&mut Charge);
 
@@ -111,7 +110,7 @@ fn told_charge(
     which: Which,
     lie: impl Fn(&mut Charge) + Send + Sync + 'static,
 ) -> Lying {
-    told(store, move |row| {
+    altered(store, move |row| {
         if let Row::Charge(charge) = row
             && which(charge)
         {
@@ -125,7 +124,7 @@ fn told_operation(
     which: (OperationKind, OperationStatus),
     lie: fn(&mut Operation),
 ) -> Lying {
-    told(store, move |row| {
+    altered(store, move |row| {
         if let Row::Operation(operation) = row
             && (operation.kind, operation.status) == which
         {
@@ -135,7 +134,7 @@ fn told_operation(
 }
 
 fn told_work(store: &SharedStore, flow: Flow, lie: impl Fn(&mut Outbox) + Send + Sync + 'static) -> Lying {
-    told(store, move |row| {
+    altered(store, move |row| {
         if let Row::Outbox(outbox) = row
             && outbox.saga.flow == flow
             && outbox.parked.is_none()
@@ -150,7 +149,7 @@ fn hidden(store: &SharedStore, hides: impl Fn(&Row) -> bool + Send + Sync + 'sta
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_charge_that_is_not_what_was_done_to_it() {
+async fn a_charge_that_differs_from_its_operations_is_found() {
     let (store, _engine) = busy().await;
     let partly = |charge: &Charge| charge.status == ChargeStatus::PartiallyRefunded;
     let lies: [(Which, Lie); 9] = [
@@ -175,14 +174,14 @@ async fn a_charge_that_is_not_what_was_done_to_it() {
     for (turn, (which, lie)) in lies.into_iter().enumerate() {
         assert_eq!(broken(&told_charge(&store, which, lie)).await, ["operations_add_up"], "lie {turn}");
     }
-    // A void that is said to be a capture: the charge took nothing.
+    // A void stored as a capture: the charge took nothing.
     let renamed = told_operation(&store, (OperationKind::Void, OperationStatus::Succeeded), |void| {
-        void.kind = OperationKind::Capture
+        void.kind = OperationKind::Capture;
     });
     assert_eq!(broken(&renamed).await, ["operations_add_up"]);
 }
 
-/// An operation on a charge that no engine would have made.
+/// An operation on a charge that no engine would create.
 async fn planted(
     store: &SharedStore,
     charge: &str,
@@ -206,7 +205,7 @@ async fn planted(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_capture_a_void_of_what_was_captured_and_a_capture_beside_another() {
+async fn second_captures_voids_after_captures_and_concurrent_captures_are_found() {
     for (kind, status, charge, invariants) in [
         (OperationKind::Capture, OperationStatus::Succeeded, "given back", &["operations_add_up"][..]),
         (OperationKind::Void, OperationStatus::Succeeded, "given back", &["operations_add_up"]),
@@ -225,7 +224,7 @@ async fn a_second_capture_a_void_of_what_was_captured_and_a_capture_beside_anoth
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operation_without_its_work_its_claim_or_its_charge() {
+async fn operations_without_work_claim_or_charge_are_found() {
     let (store, _engine) = busy().await;
     let workless = hidden(&store, |row| matches!(row, Row::Outbox(one) if one.saga.flow == Flow::Capture));
     assert_eq!(broken(&workless).await, ["operation_has_work"]);
@@ -247,7 +246,7 @@ async fn an_operation_without_its_work_its_claim_or_its_charge() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operation_whose_work_or_claim_is_about_something_else() {
+async fn operations_with_work_or_claims_of_other_subjects_are_found() {
     let (store, _engine) = busy().await;
     let lies: [fn(&mut Outbox); 4] = [
         |outbox| outbox.saga.flow = Flow::Void,
@@ -264,17 +263,17 @@ async fn an_operation_whose_work_or_claim_is_about_something_else() {
     let another = told_work(&store, Flow::Capture, move |outbox| outbox.payment = Payment::Charge(taken));
     assert_eq!(broken(&another).await, ["operation_has_work"]);
     let unparked = told_operation(&store, (OperationKind::Refund, OperationStatus::Parked), |one| {
-        one.status = OperationStatus::Processing
+        one.status = OperationStatus::Processing;
     });
     assert_eq!(broken(&unparked).await, ["operation_has_work"]);
     let ended = told_operation(&store, (OperationKind::Capture, OperationStatus::Failed), |one| {
-        one.status = OperationStatus::Succeeded
+        one.status = OperationStatus::Succeeded;
     });
     assert_eq!(broken(&ended).await, ["operations_add_up", "operation_has_work"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operation_that_has_ended_and_has_work_left() {
+async fn final_operations_with_work_left_are_found() {
     let (store, _engine) = busy().await;
     let voided = operations(&store, made(&store, "voided").await).await.remove(0);
     let working = operations(&store, made(&store, "working").await).await.remove(0);
@@ -286,7 +285,7 @@ async fn an_operation_that_has_ended_and_has_work_left() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_of_another_provider_or_of_another_kind_than_its_charge() {
+async fn work_of_another_provider_or_flow_than_its_charge_is_found() {
     let (store, _engine) = busy().await;
     let lies: [fn(&mut Outbox); 2] = [
         |outbox| outbox.provider.endpoint = "http://elsewhere".into(),
@@ -298,14 +297,14 @@ async fn work_of_another_provider_or_of_another_kind_than_its_charge() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refund_that_is_not_what_it_reserved_and_posted() {
+async fn a_refund_that_differs_from_its_reservation_and_posting_is_found() {
     let (store, _engine) = busy().await;
     let less = told_operation(&store, (OperationKind::Refund, OperationStatus::Succeeded), |refund| {
         refund.amount = Money::new(refund.amount.minor() - 1, refund.amount.asset()).unwrap();
     });
     assert_eq!(broken(&less).await, ["answer_is_whole", "operations_add_up", "refunds_are_posted"]);
     let unsaid = told_operation(&store, (OperationKind::Refund, OperationStatus::Failed), |one| {
-        one.status = OperationStatus::Succeeded
+        one.status = OperationStatus::Succeeded;
     });
     let all = ["operations_add_up", "operation_has_work", "refunds_are_posted"];
     assert_eq!(broken(&unsaid).await, all);
@@ -321,7 +320,7 @@ async fn a_refund_that_is_not_what_it_reserved_and_posted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refund_that_reserved_nothing() {
+async fn a_refund_without_a_reservation_is_found() {
     for (status, refunded) in [(OperationStatus::Failed, 0), (OperationStatus::Succeeded, 10)] {
         let (store, _engine) = busy().await;
         planted(&store, "taken", OperationKind::Refund, status, 10).await;
@@ -335,9 +334,9 @@ async fn a_refund_that_reserved_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_about_another_refund() {
+async fn an_answer_about_another_refund_is_found() {
     let (store, _engine) = busy().await;
-    let another = told(&store, |row| {
+    let another = altered(&store, |row| {
         if let Row::Claim(claim) = row
             && claim.makes == Resource::Refund
             && let ClaimState::Completed(settled) = &mut claim.state
@@ -349,7 +348,7 @@ async fn an_answer_about_another_refund() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn money_that_is_reserved_and_no_work_will_end_it() {
+async fn reservations_that_no_work_will_end_are_found() {
     let (store, engine) = busy().await;
     let unnamed = told_work(&store, Flow::Split, |outbox| outbox.hold = None);
     assert_eq!(broken(&unnamed).await, ["holds_of_payments_have_work"]);
@@ -372,7 +371,7 @@ async fn money_that_is_reserved_and_no_work_will_end_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wallet_that_paid_something_else_or_for_nothing() {
+async fn wallet_payments_without_their_charge_are_found() {
     let (store, _engine) = busy().await;
     let paid = |charge: &Charge| charge.order.wallet.is_some() && charge.status == ChargeStatus::Succeeded;
     let lies: [fn(&mut Option<Wallet>); 2] = [

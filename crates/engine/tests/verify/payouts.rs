@@ -1,10 +1,10 @@
-//! Payouts against their work, their claims and the ledger: each lie breaks the invariants it is about, and no other.
+//! Verification of payouts: each wrong row violates exactly its own invariants.
 
 use crate::lying::Lying;
 use crate::support::peer::eu;
 use crate::support::*;
 use crate::words::*;
-use crate::{broken, told};
+use crate::{altered, broken};
 use counterfoil_core::ledger::hold::HoldState;
 use counterfoil_core::outbox::{Flow, Payment, ProviderBinding};
 use counterfoil_core::payments::payout::{Payout, PayoutStatus};
@@ -15,10 +15,10 @@ use counterfoil_engine::service::{Service, Submitted};
 use counterfoil_store::Row;
 use std::sync::Arc;
 
-/// What somebody says of a payout that is not so.
+/// A wrong change of a payout.
 type Lie = fn(&mut Payout);
 
-/// A store where one payout stands at every place it can.
+/// A store with one payout in every state.
 async fn busy() -> SharedStore {
     let store = charted().await;
     let provider = Provider::default().profile("braintree-classic");
@@ -39,7 +39,7 @@ async fn busy() -> SharedStore {
 }
 
 fn told_payout(store: &SharedStore, of: PayoutStatus, lie: Lie) -> Lying {
-    told(store, move |row| {
+    altered(store, move |row| {
         if let Row::Payout(payout) = row
             && payout.status == of
         {
@@ -49,7 +49,7 @@ fn told_payout(store: &SharedStore, of: PayoutStatus, lie: Lie) -> Lying {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_payout_that_says_another_end_than_its_claim_and_its_money_is_found() {
+async fn a_payout_whose_status_differs_from_its_claim_or_money_is_found() {
     let store = busy().await;
     let ends: [(PayoutStatus, Lie); 3] = [
         (PayoutStatus::Paid, |payout| payout.status = PayoutStatus::Failed),
@@ -68,13 +68,13 @@ async fn a_payout_that_says_another_end_than_its_claim_and_its_money_is_found() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_payout_whose_money_is_another_is_found() {
+async fn a_payout_with_another_reservation_is_found() {
     let store = busy().await;
     for of in [PayoutStatus::Paid, PayoutStatus::Failed, PayoutStatus::Parked, PayoutStatus::Processing] {
         let account: Lie = |payout| Arc::make_mut(&mut payout.order).account = AccountId::from_i64(77);
         assert_eq!(broken(&told_payout(&store, of, account)).await, ["payouts_are_posted"], "{of:?}");
     }
-    // What went to the provider is no debt to a peer, and the other way round.
+    // A payout to the provider is no debt to a peer, and the reverse.
     let peers: Lie = |payout| payout.provider = ProviderBinding::to_peer(&eu(), "http://eu", "ac_ours");
     assert_eq!(broken(&told_payout(&store, PayoutStatus::Failed, peers)).await, ["payouts_are_posted"]);
     let nameless: Lie = |payout| payout.provider_reference = None;
@@ -82,7 +82,7 @@ async fn a_payout_whose_money_is_another_is_found() {
         broken(&told_payout(&store, PayoutStatus::Paid, nameless)).await,
         ["provider_effect_is_single"]
     );
-    let freed = told(&store, |row| {
+    let freed = altered(&store, |row| {
         if let Row::Hold(hold) = row
             && hold.amount == 300
         {
@@ -95,9 +95,9 @@ async fn a_payout_whose_money_is_another_is_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_is_for_another_payment_is_found() {
+async fn work_of_another_payment_is_found() {
     let store = busy().await;
-    let charge = told(&store, |row| {
+    let charge = altered(&store, |row| {
         if let Row::Outbox(outbox) = row
             && outbox.parked.is_some()
         {
@@ -106,7 +106,7 @@ async fn work_that_is_for_another_payment_is_found() {
     });
     let found = broken(&charge).await;
     assert_eq!(found, ["work_has_payment", "payout_has_work"]);
-    let other = told(&store, |row| {
+    let other = altered(&store, |row| {
         if let Row::Outbox(outbox) = row
             && outbox.parked.is_some()
         {
@@ -115,7 +115,7 @@ async fn work_that_is_for_another_payment_is_found() {
     });
     let found = broken(&other).await;
     assert!(found.contains(&"work_has_payment") && found.contains(&"payout_has_work"), "{found:?}");
-    let flow = told(&store, |row| {
+    let flow = altered(&store, |row| {
         if let Row::Outbox(outbox) = row
             && outbox.parked.is_some()
         {
@@ -126,7 +126,7 @@ async fn work_that_is_for_another_payment_is_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_payout_to_a_peer_that_is_owed_to_somebody_else_is_found() {
+async fn a_payout_whose_debt_is_to_another_peer_is_found() {
     let store = charted().await;
     let engine = engine(&store, &Provider::default()).await;
     charged(&engine, &store, "funds", 1_000).await;
@@ -135,7 +135,7 @@ async fn a_payout_to_a_peer_that_is_owed_to_somebody_else_is_found() {
     let others: [Lie; 3] = [
         |payout| {
             payout.provider =
-                ProviderBinding::to_peer(&PeerName::parse("us").unwrap(), "http://eu", "ac_ours")
+                ProviderBinding::to_peer(&PeerName::parse("us").unwrap(), "http://eu", "ac_ours");
         },
         |payout| {
             payout.provider = ProviderBinding { profile: "stripe".into(), endpoint: "http://provider".into() }

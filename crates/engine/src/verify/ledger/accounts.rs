@@ -1,4 +1,4 @@
-//! Every account: its own history against the journal, and its snapshots against its history.
+//! Accounts: each history against the journal, and its snapshots against the history.
 
 use super::super::report::VerifyReport;
 use super::{Facts, Walk, balances, names};
@@ -59,10 +59,10 @@ impl Walk {
                 broken.then(|| format!("accounts of {asset} show {posted} posted and {reserved} reserved")),
             );
         }
-        balances::check_strangers(self, store, report).await
+        balances::check_orphans(self, store, report).await
     }
 
-    /// What an account's own entries add up to at `head`, from snapshot to snapshot.
+    /// The sum of the account's entries at `head`, added up from snapshot to snapshot.
     async fn history<S: Store>(
         &self,
         store: &S,
@@ -90,7 +90,7 @@ impl Walk {
         Ok(totals.and(rest.totals))
     }
 
-    /// An account's snapshots, oldest first; only those are asked for that can have any.
+    /// The account's snapshots, oldest first. Accounts that cannot have any are not read.
     async fn snapshots<S: Store>(
         &self,
         store: &S,

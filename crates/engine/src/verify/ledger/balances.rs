@@ -1,7 +1,8 @@
-//! Balances of guarded accounts against their entries and their bounds.
+//! Balances of guarded accounts against the entries and guards.
 //!
-//! A balance is what it is now, the entries were added up to a commit that lies behind: where they differ, the entries
-//! that came since are added commit by commit, and one of those moments must be the one the balance was read at.
+//! A balance is current, while the entries were added up to an earlier commit. Where the two
+//! differ, later entries are added commit by commit, until the sum equals the balance that was
+//! read.
 
 use super::super::report::VerifyReport;
 use super::super::rows::Rows;
@@ -26,7 +27,7 @@ impl Walk {
         let mut batch: Vec<&Account> = Vec::new();
         let mut keys = 0_usize;
         for account in accounts.iter().filter(|account| account.guard.is_set()) {
-            // All shards of one account come from one read, hence from one moment.
+            // All shards of an account come from a single read, which is one snapshot.
             if keys.saturating_add(rows_of(account)) > SCAN_MAX {
                 self.check_batch(store, &batch, histories, head, report).await?;
                 (batch, keys) = (Vec::new(), 0);
@@ -49,7 +50,7 @@ impl Walk {
         for account in accounts {
             let history = histories.get(&account.id).copied().unwrap_or_default();
             let (mut account, mut again) = (Account::clone(account), None);
-            // It may have been spread wider since it was listed.
+            // The account may have got more shards since it was listed.
             while let Some(wider) = wider(&account, again.as_ref().unwrap_or(&rows)) {
                 again = Some(Rows::read(store, keys(&wider)).await?);
                 account = wider;
@@ -77,7 +78,7 @@ impl Walk {
         let parts = |part: fn(&Balance) -> Option<i64>| -> Option<i128> {
             shards.iter().map(|shard| part(shard).map(i128::from)).sum()
         };
-        // Without a shard nothing bounds the account.
+        // Without a shard, nothing enforces the guard.
         let bounded = !shards.is_empty()
             && parts(|shard| shard.floor) == account.guard.floor.map(i128::from)
             && parts(|shard| shard.cap) == account.guard.cap.map(i128::from);
@@ -91,14 +92,14 @@ impl Walk {
             incoming: sum(|shard| shard.incoming),
             available: posted.saturating_sub(outgoing),
         };
-        let shown = shown_since(store, account, history, head, view).await?;
-        Ok((!shown)
+        let reached = was_reached_since(store, account, history, head, view).await?;
+        Ok((!reached)
             .then(|| format!("{} has {posted} posted and {outgoing} reserved, not its entries' sum", name())))
     }
 }
 
 /// Whether the account's entries gave `view` at `head` or at a later commit.
-async fn shown_since<S: Store>(
+async fn was_reached_since<S: Store>(
     store: &S,
     account: &Account,
     history: Totals,
@@ -112,7 +113,7 @@ async fn shown_since<S: Store>(
         }
         let page = store.entries(account.tenant, account.id, EntryPage::After(position), SCAN_MAX).await?;
         let before = position;
-        // The last commit of a full page may go on behind it; it is read anew.
+        // The last commit of a full page may continue on the next page, so it is read again.
         let cut = page.last().filter(|_| page.len() >= SCAN_MAX).map(|last| last.position);
         for commit in page.chunk_by(|one, next| one.position == next.position) {
             let Some(at) = commit.first().map(|entry| entry.position).filter(|at| Some(*at) != cut) else {
@@ -130,7 +131,7 @@ async fn shown_since<S: Store>(
     }
 }
 
-/// The account as it was read, if it was spread wider meanwhile.
+/// The account's current row, if it has got more shards meanwhile.
 fn wider(account: &Account, rows: &Rows) -> Option<Account> {
     rows.account(account.id).filter(|now| now.widest > account.widest).cloned()
 }
@@ -148,8 +149,8 @@ fn keys(account: &Account) -> Vec<RowKey> {
     std::iter::once(RowKey::Account(account.tenant, account.id)).chain(shards).collect()
 }
 
-/// Balances that no account asks for.
-pub(super) async fn check_strangers<S: Store>(
+/// Checks that every balance row belongs to a guarded account.
+pub(super) async fn check_orphans<S: Store>(
     walk: &Walk,
     store: &S,
     report: &mut VerifyReport,

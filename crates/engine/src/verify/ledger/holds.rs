@@ -1,4 +1,4 @@
-//! Holds against the journal: what reserved them, what ended them, and what is still reserved.
+//! Holds against the journal: their reservations, their ends and the sums still reserved.
 
 use super::super::report::VerifyReport;
 use super::super::rows::Rows;
@@ -12,7 +12,7 @@ use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
 use std::collections::BTreeMap;
 
-/// What a hold reserves, as its row says.
+/// The reservation in a hold's row.
 #[derive(Clone, Copy)]
 pub(super) struct Reserved {
     from: AccountId,
@@ -70,7 +70,7 @@ impl Walk {
         store: &S,
         report: &mut VerifyReport,
     ) -> Result<(), ReadError> {
-        // By account: what the journal has reserved, and what the open holds do.
+        // By account: reserved sums of the journal, and of the open holds.
         let mut reserved: BTreeMap<AccountId, [(i128, i128); 2]> = BTreeMap::new();
         for (account, Seen { totals, .. }) in &self.accounts {
             if (totals.debits_pending, totals.credits_pending) != (0, 0) {
@@ -93,7 +93,7 @@ impl Walk {
         self.scan_holds(store, report).await
     }
 
-    /// Holds without the transactions they speak of.
+    /// Checks that every hold has the transactions named in the row.
     async fn scan_holds<S: Store>(&self, store: &S, report: &mut VerifyReport) -> Result<(), ReadError> {
         let mut after = None;
         loop {
@@ -140,7 +140,7 @@ fn end_kind(hold: &Hold) -> Option<TransactionKind> {
     }
 }
 
-/// Whether a transaction is the reservation of a hold, or the end its row names.
+/// Whether the transaction is the hold's reservation or the end named in the row.
 fn is_step(hold: &Hold, transaction: &Transaction) -> bool {
     let pair = |layer, amount| {
         let leg = |account, side| Leg { account, side, layer, amount, asset: hold.asset };

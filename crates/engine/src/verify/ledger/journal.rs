@@ -1,4 +1,4 @@
-//! The journal itself: transactions that balance, accounts they fit, sums and bounds after every commit.
+//! The journal: balanced transactions, fitting accounts, sums and guards after every commit.
 
 use super::super::report::VerifyReport;
 use super::Walk;
@@ -9,7 +9,8 @@ use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::AccountId;
 
 impl Walk {
-    /// Takes in the transactions of one commit: bounds are kept by all of them together.
+    /// Checks the transactions of a commit. Guards hold for the whole commit, not for each
+    /// transaction.
     pub(super) fn see_commit(&mut self, transactions: &[Transaction], report: &mut VerifyReport) {
         let mut before: Vec<(AccountId, BalanceAmounts, Guard)> = Vec::new();
         let mut assets: Vec<Asset> = Vec::new();
@@ -19,7 +20,7 @@ impl Walk {
             report.note("journal_balances", broken);
             report.note("entries_fit_accounts", self.misfit(transaction));
             for leg in transaction.legs.as_slice() {
-                self.remember(leg.account, &mut before);
+                self.record_before(leg.account, &mut before);
                 if !assets.contains(&leg.asset) {
                     assets.push(leg.asset);
                 }
@@ -60,8 +61,8 @@ impl Walk {
         })
     }
 
-    /// Keeps what a guarded account shows before the commit.
-    fn remember(&self, account: AccountId, before: &mut Vec<(AccountId, BalanceAmounts, Guard)>) {
+    /// Records a guarded account's amounts before the commit.
+    fn record_before(&self, account: AccountId, before: &mut Vec<(AccountId, BalanceAmounts, Guard)>) {
         let Some(seen) = self.accounts.get(&account) else { return };
         if let Some(facts) = seen.facts
             && facts.guard.is_set()
@@ -87,7 +88,8 @@ impl Walk {
         }
     }
 
-    /// How an account stands beyond its bounds, unless it came closer to them.
+    /// The violation of an account's guard, unless the commit brought the account closer to the
+    /// bounds.
     fn beyond(&self, account: AccountId, before: BalanceAmounts, guard: Guard) -> Option<String> {
         let seen = self.accounts.get(&account)?;
         let after = seen.totals.seen_from(seen.facts?.normal);

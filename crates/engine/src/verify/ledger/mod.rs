@@ -1,7 +1,7 @@
-//! The ledger: its journal in the order of commits, then every account against what the walk has added up.
+//! The ledger: the journal in commit order, then every account against the sums of that walk.
 //!
-//! The walk ends at a commit that was there when it began, so a live store is judged at one point. Transactions never
-//! change and holds end once, so reading them late is reading them right.
+//! The walk ends at the last commit at its start, so a live store is judged at one point.
+//! Transactions never change and holds end once, so late reads give the same result.
 
 mod accounts;
 mod balances;
@@ -25,27 +25,27 @@ use postings::Chart;
 pub(super) use postings::{Captured, Captures};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// What the walk has added up so far.
+/// The sums of the walk so far.
 pub(super) struct Walk {
     references: References,
     accounts: HashMap<AccountId, Seen>,
-    /// What all accounts of an asset sum up to: posted, and reserved.
+    /// Sums over all accounts of an asset: posted and reserved.
     sums: BTreeMap<Asset, (i128, i128)>,
-    /// Charges that were captured and whose transactions have not come by yet.
+    /// Captured charges whose transactions the walk has not reached yet.
     captured: Captures,
     charts: HashMap<(TenantId, Asset), Chart>,
     open: HashMap<HoldId, Reserved>,
     snapshotted: HashSet<AccountId>,
 }
 
-/// An account as the walk knows it.
+/// An account seen by the walk.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     facts: Option<Facts>,
     totals: Totals,
 }
 
-/// What is fixed about an account.
+/// An account's immutable fields.
 #[derive(Clone, Copy)]
 struct Facts {
     tenant: TenantId,
@@ -67,7 +67,7 @@ impl Walk {
         }
     }
 
-    /// Takes in the next commits.
+    /// Checks the next commits.
     pub(super) async fn take<S: Store>(
         &mut self,
         store: &S,
@@ -112,7 +112,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Which rows are needed to judge a transaction.
+    /// Adds the keys of the rows a transaction is checked against.
     fn ask(&self, transaction: &Transaction, keys: &mut Vec<RowKey>) {
         for leg in transaction.legs.as_slice() {
             if self.accounts.get(&leg.account).is_none_or(|seen| seen.facts.is_none()) {
@@ -137,7 +137,7 @@ impl Walk {
         self.learn_charts(rows);
     }
 
-    /// What can be said only at the end, which is `head`.
+    /// The checks that are possible only at the end of the walk, `head`.
     pub(super) async fn finish<S: Store>(
         &mut self,
         store: &S,
@@ -162,7 +162,8 @@ impl Walk {
     }
 }
 
-/// The transactions of each commit. One that is not there is missed by its accounts' histories.
+/// The transactions of each commit. A missing transaction shows as a difference in the accounts'
+/// histories.
 async fn transactions<S: Store>(store: &S, page: &[Committed]) -> Result<Vec<Vec<Transaction>>, ReadError> {
     let ids = |commit: &Committed| -> Vec<RowKey> {
         commit.touched.iter().filter(|key| matches!(key, RowKey::Transaction(..))).cloned().collect()

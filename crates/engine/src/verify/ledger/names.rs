@@ -1,4 +1,4 @@
-//! Codes and the accounts that bear them.
+//! Account codes.
 
 use super::super::report::VerifyReport;
 use super::super::rows::Rows;
@@ -7,14 +7,14 @@ use counterfoil_core::types::id::TenantId;
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_store::{ReadError, RowKey, Store};
 
-/// A code that was taken names an account that bears it.
+/// Checks that a used code names an account with that code.
 pub(super) fn see(rows: &Rows, tenant: TenantId, code: &AccountCode, report: &mut VerifyReport) {
     let account = rows.named(tenant, code).and_then(|name| rows.account(name.account));
     let right = account.is_some_and(|account| account.tenant == tenant && account.code == *code);
     report.note("account_names", (!right).then(|| format!("`{code}` names no account of that code")));
 }
 
-/// Every account's code names it.
+/// Checks that every account's code names the account.
 pub(super) async fn check<S: Store>(
     store: &S,
     accounts: &[Account],

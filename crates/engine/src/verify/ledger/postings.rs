@@ -1,4 +1,4 @@
-//! Captured charges against their transactions.
+//! Postings of captured charges.
 
 use super::super::report::VerifyReport;
 use super::super::rows::Rows;
@@ -13,10 +13,10 @@ use counterfoil_core::types::reference::ReferenceKind;
 use counterfoil_store::RowKey;
 use std::collections::HashMap;
 
-/// What captured charges should have posted.
+/// Expected postings by charge.
 pub(in crate::verify) type Captures = HashMap<ChargeId, Captured>;
 
-/// What a captured charge should have posted.
+/// The expected posting of a captured charge.
 #[derive(Clone, Copy)]
 pub(in crate::verify) struct Captured {
     tenant: TenantId,
@@ -27,7 +27,7 @@ pub(in crate::verify) struct Captured {
 }
 
 impl Captured {
-    /// Nothing if the charge was not captured.
+    /// `None` if the charge was not captured.
     pub(in crate::verify) fn of(charge: &Charge) -> Option<Captured> {
         (charge.sums.captured > 0).then(|| Captured {
             tenant: charge.tenant,
@@ -38,7 +38,7 @@ impl Captured {
         })
     }
 
-    /// Whether a hold that was posted is the wallet's part.
+    /// Whether the posted hold is the wallet's part of the charge.
     fn is_paid_by(&self, hold: &Hold) -> bool {
         self.wallet.is_some_and(|Wallet { account, amount }| {
             (hold.tenant, hold.from, hold.to) == (self.tenant, account, self.destination)
@@ -48,17 +48,17 @@ impl Captured {
     }
 }
 
-/// The refund that has a hold's number, if one has.
+/// A refund's hold has the refund's id.
 fn refund_of(hold: HoldId) -> OperationId {
     OperationId::from_i64(hold.to_i64())
 }
 
-/// The payout that has a hold's number, if one has.
+/// A payout's hold has the payout's id.
 fn payout_of(hold: HoldId) -> PayoutId {
     PayoutId::from_i64(hold.to_i64())
 }
 
-/// The chart's accounts that charges are posted to.
+/// The chart's accounts in charge postings.
 #[derive(Clone, Copy)]
 pub(super) struct Chart {
     receivable: AccountId,
@@ -111,13 +111,14 @@ impl Walk {
         report.note("charges_are_posted_once", broken);
     }
 
-    /// What a charge should have posted. One that was captured after the charges were read is not among them.
+    /// The charge's expected posting. Charges captured after the charges were listed are judged by
+    /// their row.
     fn captured_by(&self, id: ChargeId, rows: &Rows) -> Option<Captured> {
         self.captured.get(&id).copied().or_else(|| rows.charge(id).and_then(Captured::of))
     }
 
-    /// A wallet's part and the card's are posted together, and no other money that a payment reserved is posted but
-    /// refunds and payouts, which have rows of their own.
+    /// Checks that the wallet's part and the card's part of a split charge are posted in one
+    /// commit. Every other posted hold of a payment must belong to a refund or a payout.
     pub(super) fn see_wallets(&self, commit: &[Transaction], rows: &Rows, report: &mut VerifyReport) {
         let charges = || {
             commit.iter().filter_map(|transaction| match transaction.kind {

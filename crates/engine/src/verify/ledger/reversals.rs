@@ -1,4 +1,4 @@
-//! Reversals: each mirrors one transaction, and each transaction has one at most.
+//! Reversals: each mirrors one transaction, and each transaction has at most one.
 
 use super::super::report::VerifyReport;
 use super::super::rows::Rows;
@@ -32,7 +32,7 @@ impl Walk {
         report.note("reversals_mirror", broken);
     }
 
-    /// The row that says a transaction was undone points to what undid it.
+    /// Checks that a reversal row points to the reversing transaction.
     pub(super) fn see_reversal_row(&self, rows: &Rows, original: TransactionId, report: &mut VerifyReport) {
         let by = rows.reversal(original).and_then(|reversal| rows.transaction(reversal.by));
         let right = by.is_some_and(|by| by.kind == TransactionKind::Reversal(original));

@@ -36,7 +36,7 @@ impl Account {
     }
 }
 
-/// What is moved: account, side, and by how much what is posted and what is held changes.
+/// One move: account, side, and the changes of the posted and the held sum.
 pub(super) type Moved = (usize, Side, i64, i64);
 
 pub(super) struct Held {
@@ -48,7 +48,7 @@ pub(super) struct Held {
     pub(super) open: bool,
 }
 
-/// A transaction as far as undoing it goes.
+/// A transaction's data for the reversal.
 pub(super) struct Done {
     pub(super) id: i64,
     pub(super) posted: Vec<Moved>,
@@ -64,7 +64,7 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// Moves everything or nothing. Accounts are judged in the order they are named in.
+    /// Applies all moves or none. Accounts are judged in order.
     pub(super) fn apply(&mut self, moves: &[Moved]) -> Result<(), &'static str> {
         let mut order: Vec<usize> = Vec::new();
         for (account, ..) in moves {
