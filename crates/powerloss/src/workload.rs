@@ -1,5 +1,5 @@
-//! Runs the real store on a recorded directory: several producers, so that groups form; a SQLite
-//! WAL so short that it is copied and restarts all the time; clean ends and openings in between.
+//! Runs the real store on a recorded directory. Several producers make groups form, a short SQLite
+//! WAL is copied and restarts all the time, and the store is closed and opened in between.
 
 use crate::chance::{Chance, chance_at};
 use crate::media::Recorded;
@@ -239,7 +239,7 @@ impl Shared {
         if chance.percent(60) {
             let _ = self.store.tally(self.store.now()).await;
         }
-        // Some answers need pages of their own.
+        // Large answers need overflow pages.
         let length = if chance.percent(30) { 9_000 } else { 300 };
         let body = chance.bytes(chance.clone().index(length));
         if self.commit(rows::settle(number, &body)).await == Ending::Stopped {

@@ -1,10 +1,10 @@
 //! The embedded store: one directory, one SQLite database, one writing process.
 //!
-//! It is a log-structured store over SQLite. A commit is durable in a write-ahead log (`log`) and
-//! readable from a memtable (`memtable`) before SQLite has its rows; a flusher (`flush`) writes
-//! them to typed tables (`tables`, `schema`) many groups at a time. One thread decides (`writer`),
-//! with the store port's judge as the only rule, and an index of idempotency keys (`key_index`)
-//! that spares it most look-ups. `docs/storage/embedded.md` describes the whole.
+//! The store is log-structured over SQLite. A commit is durable in a write-ahead log (`log`) and
+//! readable from a memtable (`memtable`) before SQLite has its rows. A flusher (`flush`) writes the
+//! rows to typed tables (`tables`, `schema`), many groups at a time. One thread decides (`writer`),
+//! with the judge of the store port as the only rule. An index of idempotency keys (`key_index`)
+//! spares most look-ups. `docs/storage/embedded.md` describes the whole.
 
 mod clock;
 mod error;

@@ -4,8 +4,8 @@
 -- 64-bit integers that grow with time. Digests are 32-byte blobs, ULIDs 16-byte blobs.
 --
 -- Triggers hold for every program that writes the file. RAISE(FAIL) stops the statement at the
--- first row that breaks a rule. The store checks BEFORE INSERT rules itself, once per flush
--- (tables/new_rows.rs); all other triggers also hold for the store's own writes.
+-- first row that breaks a rule. The flusher checks the BEFORE INSERT rules once per flush instead
+-- (tables/new_rows.rs). All other triggers also hold for the flusher.
 
 -- The store's own facts: secret, digest of this schema, clock anchor, name of the opening.
 CREATE TABLE meta (
