@@ -11,18 +11,12 @@
 use counterfoil_core::idempotency::claim::{ClaimId, LeasePolicy};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::key::IdempotencyKey;
-use counterfoil_core::idempotency::reply::{Reply, ReplyMedia};
 use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::idempotency::window;
 use counterfoil_core::ledger::chart::ROLES;
 use counterfoil_core::outbox::ProviderBinding;
-use counterfoil_core::payments::PaymentSubject;
 use counterfoil_core::payments::charge::create::{CreateCharge, NewCharge};
-use counterfoil_core::payments::charge::{Charge, PaymentFailure};
 use counterfoil_core::payments::ledger::decide;
-use counterfoil_core::payments::operation::launch::OperationRefusal;
-use counterfoil_core::payments::operation::{Operation, OperationKind};
-use counterfoil_core::payments::payout::Payout;
 use counterfoil_core::payments::provider::{
     Approval, Cause, Decline, LookupResult, ProviderOutcome, ProviderStep, Rules,
 };
@@ -32,12 +26,11 @@ use counterfoil_core::types::digest::{Digest, MacKey};
 use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
-use counterfoil_core::types::reference::{ReferenceKind, References};
+use counterfoil_core::types::reference::References;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::policy::EnginePolicy;
-use counterfoil_engine::present::{ItemResult, LedgerReply, Made, Present};
-use counterfoil_engine::service::{DeadLetter, Resolution, Service, Submitted, Unresolved};
+use counterfoil_engine::service::{Service, Submitted};
 use counterfoil_engine::signal::NoWatch;
 use counterfoil_engine::world::TokioWorld;
 use counterfoil_engine::{Engine, Parts, SharedServices};
@@ -49,9 +42,11 @@ use std::time::Duration;
 
 pub mod ledger;
 pub mod peer;
+mod present;
 mod shared;
 
 use peer::{Peer, with_peer_eu};
+pub use present::Plain;
 pub use shared::SharedStore;
 
 pub const TENANT: TenantId = TenantId::from_i64(1);
@@ -255,109 +250,6 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.0.0.lock().unwrap().running -= 1;
-    }
-}
-
-/// Answers in a simple form for tests.
-pub struct Plain(pub References);
-
-impl Present for Plain {
-    fn references(&self) -> &References {
-        &self.0
-    }
-
-    fn charge(&self, charge: &Charge, made: Made) -> Reply {
-        let id = self.0.seal(ReferenceKind::Charge, charge.id.to_i64());
-        let body = format!(
-            r#"{{"id":"{id}","amount":{},"currency":"USD","status":"{}"}}"#,
-            charge.order.amount.minor(),
-            charge.status.name()
-        );
-        Reply {
-            status: if made == Made::Created { 201 } else { 200 },
-            media: ReplyMedia::Json,
-            location: Some(format!("/v1/charges/{id}").into()),
-            body: body.into(),
-        }
-    }
-
-    fn refund(&self, refund: &Operation, charge: &Charge) -> Reply {
-        let id = self.0.seal(ReferenceKind::Refund, refund.id.to_i64());
-        let charge = self.0.seal(ReferenceKind::Charge, charge.id.to_i64());
-        let body = format!(r#"{{"id":"{id}","charge":"{charge}","amount":{}}}"#, refund.amount.minor());
-        Reply { status: 201, media: ReplyMedia::Json, location: None, body: body.into() }
-    }
-
-    fn impossible(
-        &self,
-        charge: &Charge,
-        kind: OperationKind,
-        why: OperationRefusal,
-        request: Ulid,
-    ) -> Reply {
-        let status = charge.status.name();
-        let body = format!("{} of a {status} charge: {why:?} request=req_{request}", kind.name());
-        Reply { status: 409, media: ReplyMedia::Problem, location: None, body: body.into() }
-    }
-
-    fn resolved(&self, letter: &DeadLetter, how: Result<&Resolution, Unresolved>, _: Ulid) -> Reply {
-        let status = if how.is_ok() { 200 } else { 409 };
-        let body = format!("{how:?} {}", letter.subject.status());
-        Reply { status, media: ReplyMedia::Json, location: None, body: body.into() }
-    }
-
-    fn payout(&self, payout: &Payout) -> Reply {
-        let id = self.0.seal(ReferenceKind::Payout, payout.id.to_i64());
-        let (amount, status) = (payout.order.amount.minor(), payout.status.name());
-        let body = format!(r#"{{"id":"{id}","amount":{amount},"currency":"USD","status":"{status}"}}"#);
-        Reply { status: 201, media: ReplyMedia::Json, location: None, body: body.into() }
-    }
-
-    fn failure(&self, subject: &PaymentSubject, failure: &PaymentFailure, request: Ulid) -> Reply {
-        let (what, id) = match subject {
-            PaymentSubject::Charge(charge, _) => {
-                ("charge", self.0.seal(ReferenceKind::Charge, charge.id.to_i64()))
-            }
-            PaymentSubject::Payout(payout) => {
-                ("payout", self.0.seal(ReferenceKind::Payout, payout.id.to_i64()))
-            }
-        };
-        let code = failure.code.name();
-        let body = format!(r#"{{"error":"{code}","{what}":"{id}","request_id":"req_{request}"}}"#);
-        Reply { status: 402, media: ReplyMedia::Problem, location: None, body: body.into() }
-    }
-
-    fn ledger(&self, shown: LedgerReply<'_>, request: Ulid) -> Reply {
-        let (status, body) = match shown {
-            LedgerReply::Opened(account) => (201, format!("opened {}", account.id.to_i64())),
-            LedgerReply::Resharded(account) => {
-                (200, format!("resharded {} to={}", account.id.to_i64(), account.shards))
-            }
-            LedgerReply::Defined(definition) => (201, format!("defined {}", definition.asset)),
-            LedgerReply::Transferred(transaction) => {
-                (201, format!("transferred {}", transaction.id.to_i64()))
-            }
-            LedgerReply::Held(hold) => (201, format!("held {}", hold.id.to_i64())),
-            LedgerReply::Ended(hold) => (200, format!("{} {}", hold.state.name(), hold.id.to_i64())),
-            LedgerReply::Posted(transaction) => (201, format!("posted {}", transaction.id.to_i64())),
-            LedgerReply::Bulk { id, results } => {
-                let results: Vec<String> = results.iter().map(item).collect();
-                (200, format!("bulk {}: {}", id.to_i64(), results.join(",")))
-            }
-            // The request id makes a second refusal differ from the first.
-            LedgerReply::Refused(refusal) => (400, format!("{} req_{request}", refusal.name())),
-        };
-        Reply { status, media: ReplyMedia::Json, location: None, body: body.into() }
-    }
-}
-
-fn item(result: &ItemResult) -> String {
-    match result {
-        ItemResult::Posted(transaction) => transaction.id.to_i64().to_string(),
-        ItemResult::Refused(refusal) => refusal.name().to_owned(),
-        ItemResult::Invalid(flaws) => {
-            format!("invalid {}", flaws.first().map_or("", |flaw| flaw.pointer.as_str()))
-        }
     }
 }
 

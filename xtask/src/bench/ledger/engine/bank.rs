@@ -19,7 +19,7 @@ use counterfoil_core::types::reference::References;
 use counterfoil_core::types::time::Span;
 use counterfoil_engine::policy::EnginePolicy;
 use counterfoil_engine::service::{NewTenant, Service, Submitted};
-use counterfoil_engine::signal::Deaf;
+use counterfoil_engine::signal::NoWatch;
 use counterfoil_engine::world::TokioWorld;
 use counterfoil_engine::{Engine, Parts};
 use counterfoil_gateway::breaker;
@@ -65,7 +65,7 @@ impl Bank {
         let references = References::new(MacKey::new(store.secret().reveal()));
         let parts = Parts {
             present: Arc::new(Presenter::new(references)),
-            watch: Arc::new(Deaf),
+            watch: Arc::new(NoWatch),
             world: TokioWorld::new(),
             policy: policy(),
             store,
