@@ -1,6 +1,7 @@
-//! Builds packages of this workspace and says where their executables are.
+//! Builds packages of this workspace and finds their executables.
 
 use crate::failure::{Failure, Result};
+use crate::pgo;
 use crate::process::captured;
 use clap::ValueEnum;
 use std::collections::BTreeMap;
@@ -8,44 +9,46 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use tokio::process::Command;
 
-/// How to build.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+/// A cargo profile, and compiler flags on top of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Profile {
-    /// Built fast.
+    /// Builds fast.
     Dev,
-    /// Runs fast.
+    /// The build of `cargo build --release`.
     Release,
-    /// As cargo builds what nobody has tuned.
+    /// The build for packaging, without PGO.
+    Dist,
+    /// Cargo's defaults for release builds.
     #[value(skip)]
     Ordinary,
-    /// Counts what it executes, for release builds to be guided by.
+    /// `dist` with a counter at every branch.
     #[value(skip)]
-    Recorded,
+    Counting,
+    /// `dist`, optimised with the counters that `cargo xtask dist` merged.
+    #[value(skip)]
+    Guided,
 }
 
 impl Profile {
     fn arguments(self) -> &'static [&'static str] {
         match self {
             Profile::Dev => &[],
-            Profile::Release | Profile::Recorded => &["--release"],
+            Profile::Release => &["--release"],
+            Profile::Dist | Profile::Counting | Profile::Guided => &["--profile", "dist"],
             Profile::Ordinary => &["--profile", "ordinary"],
         }
     }
 
-    /// What cargo is told besides. With `COUNTERFOIL_RECORD`, `.cargo/rustc-guided` has release builds count.
-    pub(crate) fn environment(self) -> Vec<(&'static str, OsString)> {
+    /// Changes the environment of a cargo command so that it builds this profile.
+    fn apply(self, command: &mut std::process::Command) -> Result<()> {
         match self {
-            Profile::Dev | Profile::Release | Profile::Ordinary => Vec::new(),
-            Profile::Recorded => vec![
-                ("COUNTERFOIL_RECORD", "1".into()),
-                ("CARGO_TARGET_DIR", Profile::recorded_directory().into()),
-            ],
+            Profile::Dev | Profile::Release | Profile::Dist => {}
+            // A run under counters must not count the program that it compares with.
+            Profile::Ordinary => drop(command.env_remove(pgo::FLAGS)),
+            Profile::Counting => drop(command.envs(pgo::counting()?)),
+            Profile::Guided => drop(command.envs(pgo::guided()?)),
         }
-    }
-
-    /// Of its own: cargo does not know what the environment tells the compiler.
-    pub(crate) fn recorded_directory() -> PathBuf {
-        root().join("target/recorded")
+        Ok(())
     }
 }
 
@@ -59,26 +62,31 @@ impl Executables {
     }
 }
 
-/// The workspace.
+/// The workspace's directory.
 pub(crate) fn root() -> PathBuf {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     manifest.parent().unwrap_or(manifest).to_owned()
 }
 
-/// The cargo that runs us, or the one on the path.
+/// The cargo that started this program, or the one on the path.
 pub(crate) fn cargo() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
-/// What cargo tells a program it runs about the program's own package. Build scripts of dependencies read the same names,
-/// so that a cargo started with them builds everything anew that another one has just built without.
-const OF_THE_PACKAGE: [&str; 5] =
+/// Cargo's build directory.
+pub(crate) fn target_directory() -> PathBuf {
+    root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
+}
+
+/// Variables with which `cargo run` describes the package of the program it runs. Build scripts of dependencies read the
+/// same names, so a nested cargo that sees them rebuilds everything.
+const PACKAGE_VARIABLES: [&str; 5] =
     ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE"];
 
-/// Takes away what the cargo that runs us has told us.
+/// Removes the variables with which cargo describes this package.
 pub(crate) fn plain(command: &mut std::process::Command) {
     for (name, _) in std::env::vars_os() {
-        if OF_THE_PACKAGE.iter().any(|known| name.to_string_lossy().starts_with(known)) {
+        if PACKAGE_VARIABLES.iter().any(|known| name.to_string_lossy().starts_with(known)) {
             command.env_remove(name);
         }
     }
@@ -88,7 +96,8 @@ pub(crate) fn plain(command: &mut std::process::Command) {
 pub(crate) async fn build(profile: Profile, packages: &[&str]) -> Result<Executables> {
     let mut command = Command::new(cargo());
     command.args(["build", "--message-format=json-render-diagnostics"]).current_dir(root());
-    command.args(profile.arguments()).envs(profile.environment());
+    command.args(profile.arguments());
+    profile.apply(command.as_std_mut())?;
     for package in packages {
         command.args(["--package", package]);
     }
@@ -100,7 +109,7 @@ pub(crate) async fn build(profile: Profile, packages: &[&str]) -> Result<Executa
     Ok(Executables(executables(&output.stdout)))
 }
 
-/// Reads cargo's messages, one JSON object a line.
+/// Reads cargo's messages: one JSON object per line.
 fn executables(messages: &[u8]) -> BTreeMap<String, PathBuf> {
     let lines = messages.split(|&byte| byte == b'\n');
     let messages = lines.filter_map(|line| serde_json::from_slice::<serde_json::Value>(line).ok());
@@ -117,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_executables_among_cargos_messages() {
+    fn executables_are_found_among_cargos_messages() {
         let messages =
             br#"{"reason":"compiler-artifact","target":{"name":"counterfoil_core"},"executable":null}
 {"reason":"compiler-artifact","target":{"name":"counterfoil"},"executable":"/t/release/counterfoil"}

@@ -1,4 +1,4 @@
-//! Why a command could not do its work: one sentence for whoever typed it.
+//! Failures of commands, as a sentence for the person who typed the command.
 
 use std::fmt::Display;
 
@@ -6,7 +6,6 @@ use std::fmt::Display;
 #[derive(Debug)]
 pub(crate) struct Failure(String);
 
-/// What most things here return.
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
@@ -14,7 +13,7 @@ impl Failure {
         Failure(sentence.into())
     }
 
-    /// For `map_err`: what was being done, then what went wrong.
+    /// For `map_err`: names the attempted step, then the error.
     pub(crate) fn while_<E: Display>(doing: impl Display) -> impl FnOnce(E) -> Failure {
         move |error| Failure(format!("{doing}: {error}"))
     }

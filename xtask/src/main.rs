@@ -1,27 +1,26 @@
-//! Development commands: the tests, the benchmark, the crash campaign, hostile input, the long proof, the recording
-//! that guides release builds. Nothing of this is shipped.
+//! Development commands: tests, benchmark, crash campaign, hostile input, long proof, packaging.
+//! Nothing of this is shipped.
 //!
-//! Owns starting and killing real processes and judging them from outside. It shares no code with the server it judges,
-//! only the load generator with `counterfoil bench`; the exceptions measure the engine and the store on PostgreSQL from
-//! inside and judge nothing.
+//! Owns starting and killing real processes and judging them from outside. It shares no code with
+//! the server it judges, only the load generator with `counterfoil bench`. The benches of engine
+//! and store are exceptions: they run inside this process and judge nothing.
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "the real clock, real tasks and real processes are what this is about"
+    reason = "the real clock, real tasks and real processes are the subject of this crate"
 )]
 
 mod bench;
 mod compile;
 mod crash;
-mod dice;
+mod dist;
 mod failure;
 mod hostile;
-mod http;
 mod mutants;
+mod pgo;
 mod process;
 mod progress;
 mod prove;
-mod record;
 mod servers;
 mod test;
 
@@ -30,7 +29,7 @@ use failure::{Failure, Result};
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The product's allocator, or the raw limits would be handicapped in `bench`.
+/// The product's allocator, so that `bench` does not handicap the raw limits.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -44,28 +43,30 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Everything that must hold before a commit: format, lints, all tests, documentation tests.
+    /// Checks everything that must hold before a commit: format, lints, all tests, documentation tests.
     Test(test::Test),
     /// Measures the product against the raw limits of this machine and an ordinary proxy, in one run; with --ledger, its transfers; with
     /// --store postgres, against the usual implementation.
     Bench(bench::Bench),
     /// Kills the server under load, again and again, and judges from outside what clients and provider saw.
     Crash(crash::Crash),
-    /// Bad input over the whole HTTP surface: the corpus, then requests made up from the served description.
+    /// Sends bad input over the whole HTTP surface: the corpus, then requests generated from the served description.
     Hostile(hostile::Hostile),
-    /// Changes the core and the store's judge one place at a time and counts the changes that no test notices.
+    /// Changes the core and the store's judge one place at a time and counts the changes that no
+    /// test notices.
     ///
-    /// The whole takes hours: each change is a build of one crate and its tests. Ends with 1 if a change survives that
-    /// docs/mutants.md does not explain, or, in a run of the whole, if it explains one that does not survive; with 2 if
-    /// nothing could be tested.
+    /// A full run takes hours: each change is a build of one crate and its tests. Ends with 1 if
+    /// docs/mutants.md does not explain a survivor, or, after a full run, if it explains one that
+    /// did not survive. Ends with 2 if nothing could be tested.
     Mutants(mutants::Mutants),
-    /// Every proof there is, for so many hours, and one report.
+    /// Runs every proof for the given hours and prints one report.
     Prove(prove::Prove),
-    /// Records a release build at work, for release builds to be guided by.
+    /// Builds the server for packaging, with profile-guided optimisation (PGO).
     ///
-    /// Builds one that counts what it executes, puts the loads of `crash` and `bench` on it, and writes what was counted to
-    /// .cargo/release.profdata. Takes some ten minutes on two cores; worth it after a new compiler and after larger changes.
-    Record(record::Record),
+    /// Builds the server with counters, runs the loads of `crash` and `bench` on it, merges the counters, and builds the
+    /// server again with them. Needs `llvm-profdata` and about half an hour on two cores. See
+    /// docs/decisions/0017-profile-guided-builds-belong-to-packaging.md.
+    Dist(dist::Dist),
     /// Load in a process of its own; `bench` starts it.
     #[command(hide = true)]
     Load(bench::child::Load),
@@ -88,13 +89,13 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
-        Command::Test(test) => Ok(test.run()),
+        Command::Test(test) => test.run(),
         Command::Bench(bench) => until_interrupted(bench.run()),
         Command::Crash(crash) => until_interrupted(crash.run()),
         Command::Hostile(hostile) => until_interrupted(hostile.run()),
         Command::Mutants(mutants) => mutants.run(),
         Command::Prove(prove) => until_interrupted(prove.run()),
-        Command::Record(record) => until_interrupted(record.run()),
+        Command::Dist(dist) => until_interrupted(dist.run()),
         Command::Load(load) => until_interrupted(load.run()),
         Command::Engine(engine) => engine.run(),
         Command::Commits(commits) => commits.run(),
@@ -108,7 +109,8 @@ fn main() -> ExitCode {
     })
 }
 
-/// Runs a command until it ends or somebody asks it to: dropping it kills every process it started.
+/// Runs a command until it ends or a signal asks it to. Dropping the command kills every process it
+/// started.
 fn until_interrupted(command: impl Future<Output = Result<ExitCode>>) -> Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

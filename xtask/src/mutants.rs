@@ -1,6 +1,7 @@
-//! `mutants`: changes the core and the store's judge one place at a time and counts the changes that no test notices. What is changed,
-//! and how it is built, is in `.cargo/mutants.toml`; survivors that change nothing are explained in `docs/mutants.md`,
-//! and there alone. Any other makes the command fail.
+//! `mutants`: changes the core and the store's judge one place at a time and counts the changes
+//! that no test notices. `.cargo/mutants.toml` selects the changes and how to build them. Only
+//! `docs/mutants.md` explains survivors that change no behaviour; any other survivor fails the
+//! command.
 
 pub(crate) mod survivors;
 
@@ -12,13 +13,14 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode, Stdio};
 use survivors::Run;
 
-/// The release whose names of changes `docs/mutants.md` uses.
+/// The version whose mutant names `docs/mutants.md` uses.
 const VERSION: &str = "27.1.0";
 
-/// How cargo-mutants ends when it has done its work: nothing, something missed, something timed out.
+/// Exit codes of cargo-mutants after a complete run: nothing missed, something missed, something
+/// timed out.
 const DONE: [i32; 3] = [0, 2, 3];
 
-/// How to change the core and the store's judge one place at a time.
+/// Changes the core and the store's judge one place at a time.
 #[derive(Args)]
 pub(crate) struct Mutants {
     /// Handed to cargo-mutants, for example `--re judge`, `--shard 1/4` or `--list`.
@@ -43,7 +45,7 @@ impl Mutants {
         }
         let gone = if self.tool.is_empty() { run.gone.as_slice() } else { &[] };
         for name in gone {
-            eprintln!("explained in {}, but caught or gone: {name}", survivors::EXPLAINED);
+            eprintln!("explained in {}, but caught or removed: {name}", survivors::EXPLAINED);
         }
         eprintln!("{run}");
         let good = run.unexplained.is_empty() && gone.is_empty();
@@ -51,7 +53,7 @@ impl Mutants {
     }
 }
 
-/// A cargo that is not told about the one that runs us.
+/// A cargo command without the variables of the cargo that started this program.
 fn tool() -> Command {
     let mut command = Command::new(cargo());
     plain(&mut command);
@@ -80,13 +82,13 @@ fn ended(code: Option<i32>) -> Result<ExitCode> {
     }
 }
 
-/// Runs it and shows how far it is; a survivor is told as soon as it is known.
+/// Runs cargo-mutants with a progress display, and prints survivors as they are found.
 fn followed(command: &mut Command) -> Result<Option<i32>> {
     let mut child =
         command.stdout(Stdio::piped()).spawn().map_err(Failure::while_("starting cargo-mutants"))?;
     let (mut progress, mut tested, mut survived) = (Progress::new(0), 0, 0);
-    for line in child.stdout.take().into_iter().flat_map(|told| BufReader::new(told).lines()) {
-        let line = line.map_err(Failure::while_("reading what cargo-mutants tells"))?;
+    for line in child.stdout.take().into_iter().flat_map(|output| BufReader::new(output).lines()) {
+        let line = line.map_err(Failure::while_("reading the output of cargo-mutants"))?;
         match line.split_whitespace().next() {
             Some("Found") => progress = Progress::new(found(&line)),
             Some("caught" | "unviable" | "TIMEOUT") => tested += 1,
@@ -101,7 +103,7 @@ fn followed(command: &mut Command) -> Result<Option<i32>> {
     Ok(child.wait().map_err(Failure::while_("waiting for cargo-mutants"))?.code())
 }
 
-/// How many there are: `Found 64 mutants to test`.
+/// The number in `Found 64 mutants to test`.
 fn found(line: &str) -> u64 {
     line.split_whitespace().nth(1).and_then(|count| count.parse().ok()).unwrap_or(0)
 }

@@ -1,18 +1,18 @@
-//! How far a long command is: a bar where a person looks, a line now and then where a program does.
+//! Progress of long commands: a bar on a terminal, occasional lines in a log.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::cell::Cell;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// Lines in a log, at most one in this time.
+/// Minimum interval between lines in a log.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// A progress display on stderr. Gone when dropped.
+/// A progress display on stderr, removed when dropped.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     total: u64,
-    told: Cell<Option<Instant>>,
+    last_line: Cell<Option<Instant>>,
 }
 
 impl Progress {
@@ -26,15 +26,15 @@ impl Progress {
             bar.enable_steady_tick(Duration::from_millis(200));
             bar
         });
-        Progress { bar, total, told: Cell::new(None) }
+        Progress { bar, total, last_line: Cell::new(None) }
     }
 
     pub(crate) fn show(&self, done: u64, message: &str) {
         if let Some(bar) = &self.bar {
             bar.set_position(done);
             bar.set_message(message.to_owned());
-        } else if self.told.get().is_none_or(|told| told.elapsed() >= LINE_EVERY) {
-            self.told.set(Some(Instant::now()));
+        } else if self.last_line.get().is_none_or(|last_line| last_line.elapsed() >= LINE_EVERY) {
+            self.last_line.set(Some(Instant::now()));
             eprintln!("{done}/{} {message}", self.total);
         }
     }

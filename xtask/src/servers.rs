@@ -1,17 +1,17 @@
-//! The servers that tests talk to: started before them, gone after them, installed first where they are missing.
+//! Servers for the tests: installed if missing, started before the tests, stopped after them.
 
 use crate::failure::{Failure, Result};
 use counterfoil_testkit::postgres::{self, Server};
 use counterfoil_testkit::{faketime, redis};
 use std::process::Command;
 
-/// What is started.
 pub(crate) struct Servers {
     postgres: Server,
 }
 
 impl Servers {
-    /// Starts everything. A test that needs Redis starts one of its own; here it is only installed, as is what moves clocks.
+    /// Starts PostgreSQL. Tests that need Redis start it themselves, so Redis is only installed, as
+    /// is libfaketime.
     pub(crate) fn start() -> Result<Servers> {
         if faketime::find().is_err() {
             install(faketime::PACKAGE)?;
@@ -24,13 +24,13 @@ impl Servers {
         Ok(Servers { postgres })
     }
 
-    /// Where it is, for the environment of the tests.
+    /// Environment variables that tell tests the server's address.
     pub(crate) fn variables(&self) -> [(&'static str, String); 1] {
         [(postgres::VARIABLE, self.postgres.address())]
     }
 }
 
-/// A PostgreSQL server with these settings on top of the usual ones.
+/// Starts a PostgreSQL server with additional settings.
 pub(crate) fn postgres(settings: &[(&str, &str)]) -> Result<Server> {
     if postgres::find().is_err() {
         install("postgresql")?;
@@ -46,7 +46,7 @@ pub(crate) fn install(package: &str) -> Result<()> {
         done.is_ok_and(|status| status.success())
     };
     let arguments = ["install", "-y", "--no-install-recommends", package];
-    // The list of packages may be older than what the archive still has.
+    // The package list may name versions that the archive no longer has.
     if apt(&arguments) || (apt(&["update"]) && apt(&arguments)) {
         return Ok(());
     }

@@ -1,8 +1,9 @@
-//! The crash campaign in small: the built server, killed and stopped for real. The long one is `cargo xtask crash`.
+//! A short crash campaign: the built server, killed and stopped for real. The long one is `cargo
+//! xtask crash`.
 
 use std::process::Command;
 
-/// Runs a campaign on the development build and gives its report, after a look at how it ended.
+/// Runs a campaign on the development build, checks its exit status, and returns its report.
 fn campaign(arguments: &[&str], holds: bool) -> serde_json::Value {
     let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
         .args(["crash", "--json", "--profile", "dev"])
@@ -18,24 +19,24 @@ fn campaign(arguments: &[&str], holds: bool) -> serde_json::Value {
 }
 
 #[test]
-fn ten_kills_under_load_with_a_failing_provider() {
+fn ten_kills_under_load_with_a_failing_provider_hold() {
     let arguments = ["--kills", "10", "--within-ms", "400", "--clients", "16", "--errors", "2"];
     let report = campaign(&arguments, true);
     assert_eq!(report["kills"], 10);
-    lively(&report);
+    assert_enough_work(&report);
 }
 
 #[test]
-fn ten_kills_of_two_servers_on_one_database_that_dies_too() {
+fn ten_kills_of_two_servers_and_their_database_hold() {
     let arguments = "--store postgres --kills 10 --within-ms 400 --database-every 4 --clients 16";
     let report = campaign(&arguments.split(' ').collect::<Vec<_>>(), true);
     assert_eq!((&report["kills"], &report["database_kills"]), (&10.into(), &2.into()));
-    lively(&report);
+    assert_enough_work(&report);
 }
 
-/// A campaign that asked for nothing has proven nothing.
+/// Checks that the campaign did enough work to prove something.
 #[track_caller]
-fn lively(report: &serde_json::Value) {
+fn assert_enough_work(report: &serde_json::Value) {
     let figure = |name| report[name].as_u64().unwrap_or(0);
     let (charges, operations, transfers) = (figure("charges"), figure("operations"), figure("transfers"));
     assert!(charges > 20 && operations > 10 && transfers > 2, "{report:#}");
@@ -48,7 +49,7 @@ fn lively(report: &serde_json::Value) {
 }
 
 #[test]
-fn stopped_past_its_leases_while_the_provider_works() {
+fn a_server_stopped_past_its_leases_charges_once() {
     let report = campaign(&["--stop"], true);
     assert_eq!(report["stops"], 3);
     assert_eq!(report["answered"], report["charges"]);
@@ -56,20 +57,20 @@ fn stopped_past_its_leases_while_the_provider_works() {
 }
 
 #[test]
-fn five_kills_of_a_server_whose_clock_is_moved_by_hours() {
+fn five_kills_of_a_server_with_moved_clocks_hold() {
     let arguments = "--clock --kills 5 --within-ms 400 --clients 16 --errors 2";
     let report = campaign(&arguments.split(' ').collect::<Vec<_>>(), true);
     assert_eq!((&report["kills"], &report["clock_moves"]), (&5.into(), &20.into()));
-    lively(&report);
+    assert_enough_work(&report);
 }
 
 #[test]
-fn five_kills_of_servers_on_one_database_whose_clock_is_moved_by_hours() {
+fn five_kills_of_two_servers_with_moved_clocks_hold() {
     let arguments = "--store postgres --clock --kills 5 --within-ms 400 --clients 16 --errors 2";
     let report = campaign(&arguments.split(' ').collect::<Vec<_>>(), true);
     assert_eq!(report["kills"], 5);
     assert!(report["clock_moves"].as_u64() >= Some(20), "{report:#}");
-    lively(&report);
+    assert_enough_work(&report);
 }
 
 #[test]
@@ -79,9 +80,10 @@ fn a_provider_that_charges_twice_is_found() {
     assert!(report["examples"].as_array().is_some_and(|examples| !examples.is_empty()));
 }
 
-/// Every provider once and every fault at least once; the whole matrix is `cargo xtask crash --matrix`.
+/// Covers every provider once and every fault at least once; the whole matrix is `cargo xtask crash
+/// --matrix`.
 #[test]
-fn twelve_providers_that_keep_their_contracts_and_fail_within_them() {
+fn twelve_providers_failing_within_their_contracts_hold() {
     let report = campaign(&["--matrix", "--cells", "12"], true);
     assert_eq!((&report["cells"], &report["kills"]), (&12.into(), &36.into()));
     let figure = |name| report[name].as_u64().unwrap_or(0);

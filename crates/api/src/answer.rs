@@ -1,6 +1,8 @@
-//! Answers: the headers and bytes of each kind. `Request-Id` is added to all of them in one place, by the face.
+//! Answers: headers and bodies of every kind. The dispatcher adds `Request-Id`.
 
-use crate::query::Page;
+use crate::request::query::Page;
+use axum::body::Body;
+use axum::response::IntoResponse;
 use bytes::Bytes;
 use counterfoil_core::idempotency::claim::Settled;
 use counterfoil_core::idempotency::reply::ReplyMedia;
@@ -13,30 +15,50 @@ use http::header::{
 };
 use http::{Response, StatusCode};
 
-/// An answer before it is put on the wire.
-pub(crate) type Answer = Response<Bytes>;
+pub(crate) type Answer = Response<Body>;
+
+/// The result of a handler.
+pub(crate) type Answered = Result<Answer, Failure>;
+
+/// A handler's error. The dispatcher writes the problem, because its body names the request.
+#[derive(Debug)]
+pub(crate) struct Failure(Problem);
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Failure {
+        Failure(problem)
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Answer {
+        let mut answer = Answer::default();
+        answer.extensions_mut().insert(self.0);
+        answer
+    }
+}
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 const IDEMPOTENCY_EXPIRES: HeaderName = HeaderName::from_static("idempotency-expires");
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// 200 with a body of that type.
-pub(crate) fn ok(content_type: &'static str, body: impl Into<Bytes>) -> Answer {
+/// 200 with a body of the given type.
+pub(crate) fn ok(content_type: &'static str, body: impl Into<Body>) -> Answer {
     typed(StatusCode::OK, content_type, body.into())
 }
 
 /// 200 with JSON.
-pub(crate) fn json(body: impl Into<Bytes>) -> Answer {
+pub(crate) fn json(body: impl Into<Body>) -> Answer {
     ok(ReplyMedia::Json.content_type(), body)
 }
 
-/// 200 with one page of a list. One more than asked for was looked up, and says whether there are more.
+/// 200 with one page of a list. `found` has one element more than the page if there are more.
 pub(crate) fn list<'a, T>(page: &Page, found: &'a [T], write: impl FnMut(&mut Vec<u8>, &'a T)) -> Answer {
     json(list::write(found.iter().take(page.limit), found.len() > page.limit, write))
 }
 
-/// Any status with a body of that type.
-pub(crate) fn typed(status: StatusCode, content_type: &'static str, body: Bytes) -> Answer {
+/// Any status with a body of the given type.
+pub(crate) fn typed<B>(status: StatusCode, content_type: &'static str, body: B) -> Response<B> {
     let mut answer = Response::new(body);
     *answer.status_mut() = status;
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -47,7 +69,7 @@ pub(crate) fn typed(status: StatusCode, content_type: &'static str, body: Bytes)
 pub(crate) fn stored(settled: &Settled, replayed: bool) -> Answer {
     let reply = &settled.reply;
     let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let mut answer = typed(status, reply.media.content_type(), reply.body.clone());
+    let mut answer = typed(status, reply.media.content_type(), reply.body.clone().into());
     let headers = answer.headers_mut();
     if let Some(location) = reply.location.as_deref().and_then(|path| HeaderValue::from_str(path).ok()) {
         headers.insert(LOCATION, location);
@@ -61,8 +83,8 @@ pub(crate) fn stored(settled: &Settled, replayed: bool) -> Answer {
     answer
 }
 
-/// An error for the request of that id.
-pub(crate) fn problem(problem: &Problem, request: Ulid) -> Answer {
+/// An error, for the request with that id.
+pub(crate) fn problem(problem: &Problem, request: Ulid) -> Response<Bytes> {
     let status = StatusCode::from_u16(problem.code().status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut answer = typed(status, ReplyMedia::Problem.content_type(), problem.body(request));
     let headers = answer.headers_mut();
@@ -76,7 +98,7 @@ pub(crate) fn problem(problem: &Problem, request: Ulid) -> Answer {
     answer
 }
 
-/// The `Request-Id` header.
+/// The value of the `Request-Id` header.
 pub(crate) fn request_id(id: Ulid) -> HeaderValue {
     // 30 ASCII characters are always a header value.
     HeaderValue::from_maybe_shared(Bytes::from(format!("req_{id}")))

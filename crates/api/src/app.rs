@@ -1,7 +1,7 @@
-//! What every handler shares, and the settings of the face.
+//! The state shared by all handlers, and the server's settings.
 
-use crate::limits::{Limiter, Rate};
 use crate::metrics::Metrics;
+use crate::request::rate_limit::{Rate, RateLimiter};
 use bytes::Bytes;
 use counterfoil_core::tenancy::KeyPolicy;
 use counterfoil_engine::service::Service;
@@ -10,35 +10,31 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The settings of the face; the binary fills them from its table.
+/// The server's settings, taken from the binary's configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct ApiSettings {
-    /// The largest body accepted.
     pub body_limit_bytes: usize,
-    /// How long one request may take from its headers to its answer.
+    /// Longest time from a request's headers to its answer.
     pub request_timeout: Duration,
-    /// How long a client may take to send the headers of a request.
+    /// Longest time a client may take to send the headers of a request.
     pub header_timeout: Duration,
-    /// How many connections may be open; more wait to be accepted.
+    /// Most open connections; further ones wait to be accepted.
     pub connections_max: usize,
-    /// Whether writes need a key, where the tenant does not say.
+    /// Whether writes need an idempotency key, for tenants without a policy of their own.
     pub key_policy: KeyPolicy,
     /// Requests per second of one tenant; 0 means no limit.
     pub tenant_requests_per_second: u32,
     /// Requests a tenant may send at once before the rate counts; 0 means the same as the rate.
     pub tenant_burst: u32,
-    /// Which requests are logged.
     pub request_log: RequestLog,
 }
 
-/// Which requests are logged.
+/// The choice of requests to log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestLog {
-    /// None.
     Off,
-    /// Those answered with an error.
+    /// Requests answered with an error.
     Errors,
-    /// Every one.
     All,
 }
 
@@ -52,33 +48,33 @@ impl RequestLog {
     }
 }
 
-/// What every handler shares.
+/// The state shared by all handlers.
 pub struct App {
     pub(crate) service: Arc<dyn Service>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) settings: ApiSettings,
-    pub(crate) limiter: Option<Limiter>,
-    /// How what providers send on their own is told from what others do.
+    pub(crate) rate_limiter: Option<RateLimiter>,
+    /// Verify the webhooks of providers, one inbox per provider.
     pub(crate) inboxes: Vec<Box<dyn Inbox>>,
-    /// The text of `/openapi.json`, known once the router is built.
+    /// The text of `/openapi.json`, set once the router is built.
     pub(crate) openapi: OnceLock<Bytes>,
 }
 
 impl App {
-    /// A face for `service`, with an inbox for each provider that may send something on its own.
+    /// The state for `service`, with one inbox per provider of webhooks.
     pub fn new(
         service: Arc<dyn Service>,
         metrics: Arc<Metrics>,
         settings: ApiSettings,
         inboxes: Vec<Box<dyn Inbox>>,
     ) -> Arc<App> {
-        metrics.name_accounts_by(service.references());
+        metrics.set_references(service.references());
         let rate = Rate::new(settings.tenant_requests_per_second, settings.tenant_burst);
         Arc::new(App {
             service,
             metrics,
             settings,
-            limiter: rate.map(Limiter::new),
+            rate_limiter: rate.map(RateLimiter::new),
             inboxes,
             openapi: OnceLock::new(),
         })

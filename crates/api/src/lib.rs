@@ -1,39 +1,21 @@
-//! The HTTP face: routes, the order in which a request is checked, answers, metrics, the accept loop.
+//! The HTTP interface: routes, request checks, answers, metrics and the accept loop.
 //!
-//! Promises: every answer has a `Request-Id`, every error is a problem of the closed list, nothing a client sent
-//! reaches a log or a metric, and every dimension of a request is bounded before it is read. Leaves out: what
-//! anything means. The engine is reached through [`counterfoil_engine::service::Service`] alone.
+//! Promises: every answer has a `Request-Id`; every error is a problem from the closed list;
+//! nothing a client sent reaches a log or a metric; every dimension of a request is bounded before
+//! it is read. The crate decides nothing about payments or the ledger: it reaches the engine only
+//! through [`counterfoil_engine::service::Service`].
 
-mod accounts;
 mod answer;
 mod app;
-mod assets;
-mod auth;
-mod body;
-mod charges;
-mod conversions;
-mod dead_letters;
-mod describe;
-mod exchange;
-mod health;
-mod intake;
-mod keys;
-mod limits;
 mod metrics;
+mod openapi;
 mod pages;
-mod path;
-mod payouts;
-mod query;
-mod refunds;
-mod route;
+mod request;
+mod resources;
 mod routes;
-mod serve;
-mod timeline;
-mod transactions;
-mod transfers;
-mod webhooks;
+mod server;
 
 pub use app::{ApiSettings, App, RequestLog};
 pub use metrics::Metrics;
 pub use routes::router;
-pub use serve::{Drained, serve};
+pub use server::{Drained, serve};

@@ -1,77 +1,79 @@
-//! Every route on one screen.
+//! All routes, on one screen.
 
+use crate::answer::Failure;
 use crate::app::App;
-use crate::exchange::Exchange;
-use crate::{
-    accounts, assets, charges, conversions, dead_letters, health, keys, metrics, pages, payouts, refunds,
-    transactions, transfers, webhooks,
+use crate::resources::{
+    accounts, assets, charges, conversions, dead_letters, keys, payouts, refunds, transactions, transfers,
+    webhooks,
 };
-use axum::Router;
-use axum::body::Body;
-use axum::extract::{Request, State};
+use crate::{metrics, openapi, pages, server};
+use axum::{Router, middleware};
 use counterfoil_wire::problem::{Code, Problem};
-use http::Response;
 use std::sync::Arc;
 use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// The router, and what it serves as OpenAPI.
+/// The router, and the description it serves as `/openapi.json`.
 pub fn router(app: Arc<App>) -> (Router, OpenApi) {
-    let (router, mut openapi) = OpenApiRouter::with_openapi(pages::openapi::Description::openapi())
-        .routes(routes!(charges::create::create, charges::list::list))
-        .routes(routes!(charges::get::get))
-        .routes(routes!(charges::operate::capture))
-        .routes(routes!(charges::operate::void))
-        .routes(routes!(charges::timeline::timeline))
-        .routes(routes!(refunds::create::create, refunds::list::list))
-        .routes(routes!(refunds::get::get))
-        .routes(routes!(payouts::create::create, payouts::list::list))
-        .routes(routes!(payouts::get::get))
-        .routes(routes!(payouts::timeline::timeline))
-        .routes(routes!(accounts::create::create, accounts::list::list))
-        .routes(routes!(accounts::get::get))
-        .routes(routes!(accounts::balance::balance))
-        .routes(routes!(accounts::entries::entries))
-        .routes(routes!(accounts::shards::spread))
-        .routes(routes!(transfers::create::create))
-        .routes(routes!(transfers::get::get))
-        .routes(routes!(transfers::end::post))
-        .routes(routes!(transfers::end::void))
-        .routes(routes!(transfers::timeline::timeline))
-        .routes(routes!(transactions::create::create, transactions::list::list))
-        .routes(routes!(transactions::bulk::bulk))
-        .routes(routes!(transactions::get::get))
-        .routes(routes!(transactions::reverse::reverse))
+    let (router, mut openapi) = OpenApiRouter::with_openapi(openapi::Description::openapi())
+        .routes(routes!(charges::create, charges::list))
+        .routes(routes!(charges::get))
+        .routes(routes!(charges::capture))
+        .routes(routes!(charges::void))
+        .routes(routes!(charges::timeline))
+        .routes(routes!(refunds::create, refunds::list))
+        .routes(routes!(refunds::get))
+        .routes(routes!(payouts::create, payouts::list))
+        .routes(routes!(payouts::get))
+        .routes(routes!(payouts::timeline))
+        .routes(routes!(accounts::create, accounts::list))
+        .routes(routes!(accounts::get))
+        .routes(routes!(accounts::balance))
+        .routes(routes!(accounts::entries))
+        .routes(routes!(accounts::spread))
+        .routes(routes!(transfers::create))
+        .routes(routes!(transfers::get))
+        .routes(routes!(transfers::post))
+        .routes(routes!(transfers::void))
+        .routes(routes!(transfers::timeline))
+        .routes(routes!(transactions::create, transactions::list))
+        .routes(routes!(transactions::bulk))
+        .routes(routes!(transactions::get))
+        .routes(routes!(transactions::reverse))
         .routes(routes!(conversions::create))
         .routes(routes!(assets::create, assets::list))
         .routes(routes!(keys::get))
-        .routes(routes!(dead_letters::list::list))
-        .routes(routes!(dead_letters::get::get))
-        .routes(routes!(dead_letters::resolve::resolve))
+        .routes(routes!(dead_letters::list))
+        .routes(routes!(dead_letters::get))
+        .routes(routes!(dead_letters::resolve))
         .routes(routes!(webhooks::receive))
-        .routes(routes!(health::healthz))
-        .routes(routes!(health::readyz))
+        .routes(routes!(pages::health::healthz))
+        .routes(routes!(pages::health::readyz))
         .routes(routes!(metrics::scrape::scrape))
-        .routes(routes!(pages::openapi::openapi))
+        .routes(routes!(openapi::openapi))
         .routes(routes!(pages::docs::docs))
         .routes(routes!(pages::errors::index))
         .routes(routes!(pages::errors::page))
         .split_for_parts();
-    pages::openapi::complete(&mut openapi);
-    // The description is made of constants; should it ever not be JSON, the route says so with a 404.
+    openapi::complete(&mut openapi);
+    // Without a text, which would be a bug in the descriptions, the route answers 404.
     if let Ok(text) = openapi.to_json() {
         let _ = app.openapi.set(text.into());
     }
-    let router = router.method_not_allowed_fallback(method_not_allowed).fallback(not_found).with_state(app);
+    let router = router
+        .method_not_allowed_fallback(method_not_allowed)
+        .fallback(not_found)
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), server::dispatch::dispatch))
+        .with_state(app);
     (router, openapi)
 }
 
-async fn not_found(State(app): State<Arc<App>>, request: Request) -> Response<Body> {
-    Exchange::of(&app, request.extensions()).finish(Err(Problem::new(Code::NotFound)))
+async fn not_found() -> Failure {
+    Problem::new(Code::NotFound).into()
 }
 
-async fn method_not_allowed(State(app): State<Arc<App>>, request: Request) -> Response<Body> {
-    Exchange::of(&app, request.extensions()).finish(Err(Problem::new(Code::MethodNotAllowed)))
+async fn method_not_allowed() -> Failure {
+    Problem::new(Code::MethodNotAllowed).into()
 }

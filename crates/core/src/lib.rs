@@ -1,8 +1,9 @@
 //! The pure core: every rule of Counterfoil as a function from data to data.
 //!
-//! It promises that the same arguments give the same answer: no async, no clock, no randomness, no I/O, no
-//! logging, no wire format, no floats. Time and chance are arguments. What it leaves out lives in the rings
-//! above: the store port commits what is decided here, the engine runs it, `wire` gives it a public form.
+//! Equal arguments give equal results: the core has no async, no clock, no randomness, no I/O, no
+//! logging, no wire format and no floats. Time and chance are arguments. The outer rings do the
+//! rest: the store port commits the core's decisions, the engine executes them, and `wire` gives
+//! them a public form.
 
 #![deny(
     clippy::unwrap_used,

@@ -1,5 +1,6 @@
-//! The outbox row: what is still to be done for a payment, pinned to its provider, and what is known of the
-//! attempts so far. It is written with the claim and removed with the answer, so work cannot be forgotten.
+//! The outbox row: the outstanding work of a payment, bound to a provider, with the history of its
+//! calls. The row is written with the claim and removed with the answer, so no work can be
+//! forgotten.
 
 use crate::idempotency::claim::ClaimId;
 use crate::saga::progress::SagaProgress;
@@ -9,46 +10,38 @@ use crate::types::reference::{Reference, ReferenceKind, References};
 use crate::types::time::Time;
 use std::sync::Arc;
 
-/// Work to be done for one payment.
+/// The outstanding work of one payment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Outbox {
-    /// What its claim makes: the payment itself, or an operation on it.
+    /// The claim's subject: the payment itself, or an operation on it.
     pub id: SubjectId,
-    /// The payment it is for.
     pub payment: Payment,
-    /// Which saga it is, and how far it has come.
     pub saga: Saga,
-    /// The money that is reserved for it in the ledger.
+    /// The ledger hold of the reserved money.
     pub hold: Option<HoldId>,
-    /// The claim whose fence guards it.
+    /// The claim of the work; the fence guards every write.
     pub claim: ClaimId,
-    /// Whose it is.
     pub tenant: TenantId,
-    /// The provider and endpoint this payment is bound to for life.
+    /// The provider and endpoint, fixed for the payment's life.
     pub provider: ProviderBinding,
-    /// When somebody should look at it: the end of the lease, or the next attempt.
+    /// When to look at the work: at the end of the lease, or at the next attempt.
     pub due_at: Time,
-    /// When the work was first enqueued.
     pub created_at: Time,
-    /// What is known of the attempts so far.
     pub history: History,
-    /// Set when only a human can go on.
+    /// Set when only a human can continue.
     pub parked: Option<ParkReason>,
-    /// Grows with every write of the row.
     pub revision: u64,
 }
 
-/// A payment: what a history belongs to, and what a provider knows by our reference.
+/// A payment: the owner of a timeline, known to the provider by our reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Payment {
-    /// A charge.
     Charge(ChargeId),
-    /// A payout.
     Payout(PayoutId),
 }
 
 impl Payment {
-    /// What its history hangs on.
+    /// The subject of the payment's audit records.
     pub fn subject(self) -> SubjectId {
         match self {
             Payment::Charge(charge) => charge.into(),
@@ -56,7 +49,7 @@ impl Payment {
         }
     }
 
-    /// What clients and the provider call it.
+    /// The payment's name for clients and the provider.
     pub fn reference(self, references: &References) -> Reference {
         let kind = match self {
             Payment::Charge(_) => ReferenceKind::Charge,
@@ -65,7 +58,7 @@ impl Payment {
         references.seal(kind, self.subject().to_i64())
     }
 
-    /// The payment of that reference; nothing if this instance never made it.
+    /// The payment of that reference; `None` if a different instance created the reference.
     pub fn open(references: &References, text: &str) -> Option<Payment> {
         let charge =
             references.open(ReferenceKind::Charge, text).map(|id| Payment::Charge(ChargeId::from_i64(id)));
@@ -75,42 +68,40 @@ impl Payment {
     }
 }
 
-/// A saga under way.
+/// A saga in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Saga {
-    /// Which.
     pub flow: Flow,
-    /// Under which of its definitions it began, and ends.
+    /// The version of the definition that the saga runs under, from begin to end.
     pub version: u16,
-    /// The step that is next.
+    /// The next step.
     pub progress: SagaProgress,
 }
 
-/// What a payment can go through.
+/// The kinds of sagas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Flow {
-    /// Charged at once.
+    /// A charge captured at once.
     Charge,
-    /// Held for a later capture.
+    /// A charge held for a later capture.
     Authorize,
-    /// Charged in part to a wallet, in part to a card.
+    /// A charge paid partly by a wallet and partly by a card.
     Split,
-    /// What is held is captured, whole or in part.
+    /// The capture of a held amount, in full or in part.
     Capture,
-    /// What is held is given up.
+    /// The release of a held amount.
     Void,
-    /// What was captured is given back, whole or in part.
+    /// The return of a captured amount, in full or in part.
     Refund,
-    /// What an account holds is paid to a bank account.
+    /// A payment from an account to a bank account or a peer.
     Payout,
 }
 
-/// Every flow.
 pub const FLOWS: [Flow; 7] =
     [Flow::Charge, Flow::Authorize, Flow::Split, Flow::Capture, Flow::Void, Flow::Refund, Flow::Payout];
 
 impl Flow {
-    /// The word in stores, timelines and dead letters.
+    /// The name in stores, timelines and dead letters.
     pub const fn name(self) -> &'static str {
         match self {
             Flow::Charge => "charge",
@@ -123,27 +114,27 @@ impl Flow {
         }
     }
 
-    /// The flow of that name.
     pub fn parse(name: &str) -> Option<Flow> {
         FLOWS.into_iter().find(|flow| flow.name() == name)
     }
 }
 
-/// The provider a payment is bound to: some do not deduplicate across their endpoints.
+/// The provider of a payment. The endpoint is part of the binding, because some providers do not
+/// deduplicate across endpoints.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ProviderBinding {
     /// The profile's name.
     pub profile: Arc<str>,
-    /// Scheme, host and port, or a peer's name and place; never the credential.
+    /// Scheme, host and port; for a peer, its name, endpoint and account. Never the credential.
     pub endpoint: Arc<str>,
 }
 
-/// The profile of payments that are bound to a peer.
+/// The profile of payments bound to a peer.
 pub const PEER_PROFILE: &str = "counterfoil";
 
 impl ProviderBinding {
-    /// Bound to a peer: under its name, at its endpoint, by the account there that the money comes from. The account's id
-    /// names the peer's store and tenant as well, so that nothing can be done twice in two of them.
+    /// A binding to a peer: its name, endpoint and paying account. The account's id also identifies
+    /// the peer's store and tenant, so one payment cannot run in two of them.
     pub fn to_peer(name: &PeerName, endpoint: &str, account: &str) -> ProviderBinding {
         ProviderBinding {
             profile: PEER_PROFILE.into(),
@@ -151,37 +142,38 @@ impl ProviderBinding {
         }
     }
 
-    /// The name of the peer a payment is bound to; nothing if it is bound to a provider.
+    /// The name of the peer; `None` for a provider.
     pub fn peer(&self) -> Option<&str> {
         let name = || self.endpoint.split_once('=').map_or("", |(name, _)| name);
         (*self.profile == *PEER_PROFILE).then(name)
     }
 
-    /// Who executes it, as clients know them: the peer by its name, a provider by its profile.
+    /// The executor's name for clients: the peer's name, or the provider's profile.
     pub fn name(&self) -> &str {
         self.peer().unwrap_or(&self.profile)
     }
 }
 
-/// What is known of the calls made so far.
+/// The history of provider calls of the current step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct History {
-    /// Which derived key is in use; it changes only after proof that the one before it had no effect.
+    /// The number of the derived key in use. Changes only after proof that calls with the previous
+    /// key had no effect.
     pub generation: u16,
-    /// Calls that were made and certainly had no effect.
+    /// Calls without any effect, for certain.
     pub idle_calls: u32,
-    /// Some call may have had an effect.
+    /// Set once a call may have had an effect.
     pub unknown: bool,
-    /// Calls under the current key that the provider answered with a server error, or with nothing we understand.
+    /// Calls with the current key that got a server error or an unreadable answer.
     pub server_errors: u32,
-    /// Before this instant nothing was sent under the current key.
+    /// The earliest possible departure of a call with the current key.
     pub first_sent_at: Time,
-    /// After this instant nothing was sent.
+    /// The latest possible departure of a call.
     pub last_sent_at: Time,
 }
 
 impl History {
-    /// Before the first call of a step.
+    /// The history before the first call of a step.
     pub const fn begun(now: Time) -> History {
         History {
             generation: 1,
@@ -195,8 +187,8 @@ impl History {
 }
 
 impl Outbox {
-    /// Whether `next` may stand where this row stands: a payment keeps its provider and its saga, and a key that was
-    /// given up for a step does not come back.
+    /// Whether `next` is a legal successor of the row. A payment keeps its provider and its saga,
+    /// and within a step the generation never falls.
     pub fn may_become(&self, next: &Outbox) -> bool {
         let same_step = self.saga == next.saga;
         self.provider == next.provider
@@ -212,11 +204,11 @@ impl Outbox {
 pub enum ParkReason {
     /// The provider's answer names another amount, currency or payment than ours.
     AnswerDiffers,
-    /// The provider neither deduplicates any longer nor answers queries.
+    /// The provider no longer deduplicates and does not answer queries.
     NoEvidence,
-    /// The provider executed more than once, or its answers contradict each other.
+    /// The provider executed more than once, or gave contradictory answers.
     Contradiction,
-    /// What should have undone an earlier step was refused.
+    /// The compensation of an earlier step was refused.
     CannotUndo,
 }
 
@@ -224,7 +216,7 @@ const PARKS: [ParkReason; 4] =
     [ParkReason::AnswerDiffers, ParkReason::NoEvidence, ParkReason::Contradiction, ParkReason::CannotUndo];
 
 impl ParkReason {
-    /// The word clients and operators see.
+    /// The name clients and operators see.
     pub const fn name(self) -> &'static str {
         match self {
             ParkReason::AnswerDiffers => "answer_differs",
@@ -234,7 +226,6 @@ impl ParkReason {
         }
     }
 
-    /// The park of that name.
     pub fn parse(name: &str) -> Option<ParkReason> {
         PARKS.into_iter().find(|park| park.name() == name)
     }

@@ -1,4 +1,4 @@
-//! Tenants and their API keys. A key's secret is never kept, only its digest.
+//! Tenants and their API keys. The store keeps the digest of a secret and never the secret.
 
 use crate::types::digest::Digest;
 use crate::types::id::TenantId;
@@ -7,18 +7,16 @@ use crate::types::mask::Masked;
 use crate::types::time::Time;
 use std::fmt;
 
-/// Somebody whose money is moved.
+/// A tenant: the owner of accounts, payments and API keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tenant {
-    /// Leads every key of its rows.
+    /// Leads every key of the tenant's rows.
     pub id: TenantId,
-    /// What operators call it.
+    /// The name for operators.
     pub name: TenantName,
-    /// Whether writes must carry a key; absent means the server's own policy.
+    /// Whether writes must carry a key; `None` means the server's policy.
     pub key_policy: Option<KeyPolicy>,
-    /// When it was made.
     pub created_at: Time,
-    /// Grows with every write of the row.
     pub revision: u64,
 }
 
@@ -26,12 +24,12 @@ pub struct Tenant {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TenantName(String);
 
-/// A text that is no tenant's name.
+/// The text is not a tenant's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadTenantName;
 
 impl TenantName {
-    /// Checks a name.
+    /// Parses a name.
     pub fn parse(text: &str) -> Result<TenantName, BadTenantName> {
         let fits = (1..=TENANT_NAME_BYTES_MAX).contains(&text.len());
         let plain = text
@@ -40,7 +38,6 @@ impl TenantName {
         if fits && plain { Ok(TenantName(text.to_owned())) } else { Err(BadTenantName) }
     }
 
-    /// The name's characters.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -52,17 +49,17 @@ impl fmt::Display for TenantName {
     }
 }
 
-/// Staged enforcement of keys.
+/// Whether writes must carry a key. Enforcement is staged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyPolicy {
-    /// Used if present; absence is counted.
+    /// Keys are optional, and requests without one are counted.
     Optional,
-    /// Absence is refused.
+    /// Requests without a key are refused.
     Required,
 }
 
 impl KeyPolicy {
-    /// The word in settings and stores.
+    /// The name in settings and stores.
     pub const fn name(self) -> &'static str {
         match self {
             KeyPolicy::Optional => "optional",
@@ -70,53 +67,47 @@ impl KeyPolicy {
         }
     }
 
-    /// The policy of that name.
     pub fn parse(name: &str) -> Option<KeyPolicy> {
         [KeyPolicy::Optional, KeyPolicy::Required].into_iter().find(|policy| policy.name() == name)
     }
 }
 
-/// An API key as the store knows it.
+/// A stored API key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKey {
-    /// Digest of the whole secret; how a request finds the key.
+    /// The digest of the whole secret. Requests look keys up by this digest.
     pub digest: Digest,
-    /// What operators call it, `key_…`.
+    /// The name for operators, `key_…`.
     pub id: String,
-    /// Whose it is.
     pub tenant: TenantName,
-    /// What it may do.
     pub scopes: Scopes,
-    /// When it was made.
     pub created_at: Time,
-    /// When it was revoked.
     pub revoked_at: Option<Time>,
-    /// Grows with every write of the row.
     pub revision: u64,
 }
 
 impl ApiKey {
-    /// The digest under which `secret` is looked up. Secrets carry 256 bits of chance, so one hash is enough.
+    /// The digest that identifies `secret`. Secrets have 256 random bits, so one hash is enough.
     pub fn digest_of(secret: &Masked<impl AsRef<str>>) -> Digest {
         Digest::of("counterfoil/api-key/1", &[secret.reveal().as_ref().as_bytes()])
     }
 }
 
-/// One thing a key may be allowed to do.
+/// A permission of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Look at the tenant's own objects.
+    /// Read the tenant's own objects.
     Read,
     /// Move money.
     Write,
-    /// Operator routes.
+    /// Use operator routes.
     Admin,
 }
 
 const SCOPES: [Scope; 3] = [Scope::Read, Scope::Write, Scope::Admin];
 
 impl Scope {
-    /// The word in commands and stores.
+    /// The name in commands and stores.
     pub const fn name(self) -> &'static str {
         match self {
             Scope::Read => "read",
@@ -139,25 +130,24 @@ impl Scope {
 pub struct Scopes(u8);
 
 impl Scopes {
-    /// What a key may do unless its maker says otherwise.
+    /// The default scopes of a new key.
     pub const DEFAULT: Scopes = Scopes(Scope::Read.bit() | Scope::Write.bit());
 
-    /// Everything.
     pub const ALL: Scopes = Scopes(Scope::Read.bit() | Scope::Write.bit() | Scope::Admin.bit());
 
-    /// Whether `scope` is among them.
+    /// Whether the set contains `scope`.
     pub const fn allow(self, scope: Scope) -> bool {
         self.0 & scope.bit() != 0
     }
 
-    /// The words, joined by commas.
+    /// The names, joined by commas.
     pub fn names(self) -> String {
         let names: Vec<&str> =
             SCOPES.into_iter().filter(|scope| self.allow(*scope)).map(Scope::name).collect();
         names.join(",")
     }
 
-    /// From words joined by commas; at least one.
+    /// Parses names joined by commas; at least one.
     pub fn parse(text: &str) -> Option<Scopes> {
         let mut bits = 0;
         for word in text.split(',') {
@@ -172,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_plain() {
+    fn tenant_names_are_short_and_plain() {
         for good in ["a", "acme-1", &"x".repeat(64)] {
             assert!(TenantName::parse(good).is_ok(), "{good}");
         }
@@ -191,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_survive_their_words() {
+    fn scopes_parse_back_from_their_names() {
         for words in ["read", "read,write", "admin", "read,write,admin"] {
             assert_eq!(Scopes::parse(words).unwrap().names(), words);
         }

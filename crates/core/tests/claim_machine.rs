@@ -1,4 +1,4 @@
-//! The claim's state machine: every state against every event, and what no walk through it can do.
+//! The claim's state machine: every state with every event, and properties of random walks.
 
 mod given;
 
@@ -27,7 +27,7 @@ fn events() -> [(&'static str, ClaimEvent); 7] {
     ]
 }
 
-/// What the pair must lead to, and whether the claim changes hands; nothing where it must not meet.
+/// The expected state after a legal pair and whether the holder changes; `None` for illegal pairs.
 fn legal(state: &str, event: &str) -> Option<(ClaimState, bool)> {
     let renewed = lease_until(60_000);
     let put_off = ClaimState::FailedRetry { not_before: at(900) };
@@ -77,7 +77,7 @@ fn every_state_meets_every_event() {
 }
 
 #[test]
-fn what_the_machine_does_every_store_admits() {
+fn stores_admit_every_legal_transition() {
     for (name, state) in states() {
         let before = claim_in(state);
         for (event_name, event) in events() {
@@ -88,9 +88,10 @@ fn what_the_machine_does_every_store_admits() {
     }
 }
 
-/// Which state may follow which, as stores hold it against every writer. `waiting` and `held` are one here.
+/// The legal successors of each state, as stores enforce them. `waiting` and `held` count as one
+/// state here.
 #[test]
-fn no_store_admits_what_the_machine_never_does() {
+fn stores_refuse_every_illegal_transition() {
     let follows = |from: &str, to: &str| match from {
         "in_flight" => to != "expired",
         "failed_retry" => to == "in_flight",
@@ -109,7 +110,7 @@ fn no_store_admits_what_the_machine_never_does() {
 }
 
 #[test]
-fn a_claim_keeps_what_it_was_made_with() {
+fn a_claim_keeps_its_fixed_fields() {
     let before = claim_in(ClaimState::InFlight(lease_until(30_000)));
     let after = before.on(ClaimEvent::Completed(settled(b"done"))).unwrap();
     assert!(before.may_become(&after));
@@ -126,7 +127,7 @@ fn a_claim_keeps_what_it_was_made_with() {
 }
 
 #[test]
-fn a_change_of_hands_needs_a_higher_fence() {
+fn a_change_of_holder_needs_a_higher_fence() {
     let ours = lease_until(30_000);
     let held = |lease| ClaimState::Uncertain(Custody::Held(lease));
     for (name, from, to) in [
@@ -143,7 +144,7 @@ fn a_change_of_hands_needs_a_higher_fence() {
     }
     let before = claim_in(ClaimState::InFlight(ours));
     let renewed = Claim { state: ClaimState::InFlight(lease_until(60_000)), ..before.clone() };
-    assert!(before.may_become(&renewed), "the same hands need none");
+    assert!(before.may_become(&renewed), "the same holder needs no higher fence");
 }
 
 #[test]
@@ -159,10 +160,10 @@ fn only_an_ended_claim_has_an_answer_to_replay() {
 }
 
 #[test]
-fn a_key_means_another_request_only_after_its_end_and_under_a_higher_fence() {
+fn a_key_is_reused_only_after_its_end_and_under_a_higher_fence() {
     for (name, state) in states() {
         let before = claim_in(state);
-        let anew = |fence| Claim {
+        let next = |fence| Claim {
             subject: ChargeId::from_i64(8).into(),
             fingerprint: fingerprint(2),
             created_at: at(9_000),
@@ -172,18 +173,18 @@ fn a_key_means_another_request_only_after_its_end_and_under_a_higher_fence() {
             ..before.clone()
         };
         let over = matches!(name, "completed" | "failed_terminal" | "expired");
-        assert_eq!(before.may_become(&anew(before.fence + 1)), over, "{name}");
-        assert!(!before.may_become(&anew(before.fence)), "{name} without a higher fence");
+        assert_eq!(before.may_become(&next(before.fence + 1)), over, "{name}");
+        assert!(!before.may_become(&next(before.fence)), "{name} without a higher fence");
     }
 }
 
-/// A record that was removed and made again counts its revisions from 1: somebody who decided on the old one may expect
-/// the very revision the young one has. What tells them apart is that the young one is still good.
+/// A removed and re-created record counts revisions from 1. A writer with the old record in mind
+/// may therefore expect the new record's revision. Only the new record is still valid.
 #[test]
-fn a_record_that_is_still_good_is_never_claimed_over() {
+fn a_record_that_still_counts_is_never_reused() {
     for (name, state) in states() {
         let before = claim_in(state);
-        let anew = |created_at| Claim {
+        let next = |created_at| Claim {
             subject: SubjectId::from_i64(8),
             created_at,
             fence: before.fence + 1,
@@ -191,16 +192,16 @@ fn a_record_that_is_still_good_is_never_claimed_over() {
             ..before.clone()
         };
         let ends = matches!(name, "completed" | "failed_terminal" | "expired");
-        assert!(!before.may_become(&anew(at(1_999))), "{name}");
-        assert_eq!(before.may_become(&anew(at(2_000))), ends, "{name}");
+        assert!(!before.may_become(&next(at(1_999))), "{name}");
+        assert_eq!(before.may_become(&next(at(2_000))), ends, "{name}");
     }
 }
 
 #[test]
-fn a_key_begins_anew_at_work_or_answered_and_in_no_other_state() {
+fn a_reused_key_starts_in_flight_or_settled() {
     let before = claim_in(ClaimState::Expired { tombstone_until: at(2_000) });
     for (name, state) in states() {
-        let anew = Claim {
+        let next = Claim {
             subject: SubjectId::from_i64(8),
             makes: Resource::Transfer,
             created_at: at(2_000),
@@ -209,12 +210,12 @@ fn a_key_begins_anew_at_work_or_answered_and_in_no_other_state() {
             ..before.clone()
         };
         let begins = matches!(name, "in_flight" | "completed" | "failed_terminal");
-        assert_eq!(before.may_become(&anew), begins, "{name}");
+        assert_eq!(before.may_become(&next), begins, "{name}");
     }
 }
 
 #[test]
-fn a_request_claims_its_key_for_what_it_makes() {
+fn a_request_claims_its_key_for_its_resource() {
     let request = Request {
         tenant: TenantId::from_i64(1),
         claim: ClaimId::from_digest(Digest::from_bytes([1; 32])),
@@ -241,17 +242,17 @@ fn a_request_claims_its_key_for_what_it_makes() {
             ..claim_in(state)
         };
         assert_eq!(first, expected);
-        // A free key is claimed anew above everything its record has seen.
+        // A free key is claimed again, above everything its record has seen.
         let old = claim_in(ClaimState::Expired { tombstone_until: at(2_000) });
-        let anew = request.settled(subject, Resource::Transfer, outcome, at(2_000), Some(&old));
+        let next = request.settled(subject, Resource::Transfer, outcome, at(2_000), Some(&old));
         let created_at = at(2_000);
-        assert_eq!(anew, Claim { created_at, fence: old.fence + 1, revision: old.revision + 1, ..expected });
-        assert!(old.may_become(&anew));
+        assert_eq!(next, Claim { created_at, fence: old.fence + 1, revision: old.revision + 1, ..expected });
+        assert!(old.may_become(&next));
     }
 }
 
 #[test]
-fn what_a_key_makes_has_a_word() {
+fn every_resource_has_a_name() {
     let words = [
         "charge",
         "account",
@@ -271,7 +272,7 @@ fn what_a_key_makes_has_a_word() {
     assert_eq!(Resource::parse("reserve"), None);
 }
 
-/// Clients, timelines and metrics show these words.
+/// Clients, timelines and metrics show these names.
 #[test]
 fn golden_states() {
     let words =
@@ -320,7 +321,7 @@ fn any_event() -> impl Strategy<Value = ClaimEvent> {
 
 proptest! {
     #[test]
-    fn no_walk_lowers_a_fence_or_leaves_an_end(
+    fn no_walk_lowers_a_fence_or_leaves_a_final_state(
         start in 0_usize..7,
         walk in prop::collection::vec(any_event(), 1..40),
     ) {
@@ -336,7 +337,7 @@ proptest! {
                 ClaimState::Completed(_) | ClaimState::FailedTerminal(_) => {
                     prop_assert!(matches!(next.state, ClaimState::Expired { .. }), "left its end: {next:?}");
                 }
-                ClaimState::Expired { .. } => prop_assert!(false, "nothing follows: {next:?}"),
+                ClaimState::Expired { .. } => prop_assert!(false, "the state is final: {next:?}"),
                 ClaimState::Uncertain(_) => {
                     let open = matches!(next.state, ClaimState::InFlight(_) | ClaimState::FailedRetry { .. });
                     prop_assert!(!open, "doubt was forgotten: {next:?}");

@@ -1,6 +1,7 @@
-//! Derived keys: what they are made of, and that importers on both sides of a bucket's edge end at one key.
+//! Derived keys: their ingredients, and the rule that importers on both sides of a bucket's edge
+//! end at one key.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::unwrap_used, reason = "a failed setup step must stop the test")]
 
 use counterfoil_core::idempotency::derive::{
     BadStable, Bucket, STABLE_FIELDS_MAX, Search, Stable, Step, Underivable, Width,
@@ -26,7 +27,7 @@ fn key(route: &str, fields: &[&str], command: &str, bucket: Bucket) -> String {
 }
 
 #[test]
-fn fields_that_cannot_be_declared() {
+fn unsuitable_stable_fields_are_refused() {
     let declare = |fields: &[&str]| Stable::declare("charges", fields.iter().copied()).unwrap_err();
     assert_eq!(declare(&[]), BadStable::None);
     assert_eq!(declare(&["a"; STABLE_FIELDS_MAX + 1]), BadStable::TooMany);
@@ -37,12 +38,12 @@ fn fields_that_cannot_be_declared() {
     for amount in ["amount", "wallet.amount"] {
         assert_eq!(declare(&["order_id", amount]), BadStable::Amount(amount.into()));
     }
-    let told = declare(&["amount"]).to_string();
-    assert!(told.contains("belongs to the fingerprint") && told.contains("leave it out"), "{told}");
+    let message = declare(&["amount"]).to_string();
+    assert!(message.contains("belongs to the fingerprint") && message.contains("leave it out"), "{message}");
 }
 
 #[test]
-fn as_many_fields_as_are_allowed_are_declared_in_their_order() {
+fn the_most_stable_fields_are_declared_in_sorted_order() {
     let mut names: Vec<String> = (0..STABLE_FIELDS_MAX).map(|number| format!("f{number}")).collect();
     let stable = Stable::declare("charges", names.iter().rev().map(String::as_str)).unwrap();
     names.sort();
@@ -50,7 +51,7 @@ fn as_many_fields_as_are_allowed_are_declared_in_their_order() {
 }
 
 #[test]
-fn commands_that_have_no_derived_key() {
+fn commands_without_stable_values_have_no_key() {
     let stable = Stable::declare("charges", ["order.id"]).unwrap();
     let refused = |command: &str| stable.identify(&object(command)).unwrap_err();
     let field = || "order.id".to_owned();
@@ -66,7 +67,7 @@ fn commands_that_have_no_derived_key() {
     assert!(refused("{}").to_string().contains("`order.id` is missing"));
 }
 
-/// Importers of other releases derive these too: a change here charges again what was charged before.
+/// Other releases derive the same keys: a change here executes old commands again.
 #[test]
 fn golden_keys() {
     let command = r#"{"order_id":"o-1","customer":42,"amount":1250,"new":true}"#;
@@ -96,7 +97,7 @@ fn golden_keys() {
 }
 
 #[test]
-fn the_same_command_in_other_clothes_has_the_same_key() {
+fn spellings_of_one_command_have_one_key() {
     let first = key("charges", &["order_id", "n"], r#"{"order_id":"o-1","n":10,"amount":1}"#, DAY);
     for (fields, command) in [
         (["n", "order_id"], r#"{"n":10,"order_id":"o-1","amount":1}"#),
@@ -108,7 +109,7 @@ fn the_same_command_in_other_clothes_has_the_same_key() {
 }
 
 #[test]
-fn another_command_has_another_key() {
+fn different_commands_have_different_keys() {
     let one = |route: &str, fields: &[&str], command: &str, bucket| key(route, fields, command, bucket);
     let number = |text: &str| one("charges", &["id"], &format!(r#"{{"id":{text}}}"#), DAY);
     let keys = [
@@ -143,7 +144,7 @@ fn a_bucket_begins_with_its_edge_and_ends_before_the_next() {
 
 proptest! {
     #[test]
-    fn every_derived_key_is_a_key(text in ".+", bucket: i64) {
+    fn every_derived_key_is_a_valid_key(text in ".+", bucket: i64) {
         let mut command = Object::new();
         command.insert("id".into(), Json::String(text)).unwrap();
         let identity = Stable::declare("charges", ["id"]).unwrap().identify(&command).unwrap();
@@ -154,14 +155,14 @@ proptest! {
     }
 }
 
-/// What a key stands for, once it is used.
+/// The use of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Use {
     Closing,
     Command,
 }
 
-/// Everything that importers of one command and their server are in at an instant.
+/// The state of all importers of one command and of their server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct World {
     keys: BTreeMap<Bucket, Use>,
@@ -171,9 +172,9 @@ struct World {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Importer {
     search: Search,
-    /// Where it ended: the bucket whose key has its answer.
+    /// The bucket of the importer's answer.
     ended: Option<Bucket>,
-    /// Requests it gave up waiting for, which still arrive or never do.
+    /// Abandoned requests in flight.
     late: Vec<Step>,
 }
 
@@ -187,7 +188,8 @@ impl World {
         World { keys: BTreeMap::new(), importers: buckets.iter().map(at).collect() }
     }
 
-    /// A request arrives; says what its key stands for then. `closes` is off for the mutant that only looks.
+    /// A request arrives. Returns the use of the key. `closes` is off for the mutant that looks
+    /// without closing.
     fn arrive(&mut self, step: Step, closes: bool) -> Use {
         match step {
             Step::Close(bucket) if !closes => self.keys.get(&bucket).copied().unwrap_or(Use::Closing),
@@ -196,7 +198,7 @@ impl World {
         }
     }
 
-    /// Every world that one event leads to: a request that is answered, one that is given up, one that arrives late.
+    /// Every world after one event: a request is answered, is abandoned, or arrives late.
     fn after_one(&self, closes: bool) -> Vec<World> {
         let mut worlds = Vec::new();
         for (index, importer) in self.importers.iter().enumerate() {
@@ -224,10 +226,10 @@ impl World {
                 }
                 (Step::Close(_), Use::Closing) => importer.search.closed(),
                 (Step::Close(_), Use::Command) | (Step::Send(_), Use::Closing) => {
-                    importer.search.met_another()
+                    importer.search.used_by_another()
                 }
             };
-            // Contents never differ here, so no search may end empty-handed while buckets are neighbours.
+            // Contents never differ here, so no search between neighbouring buckets may fail.
             next.importers[index].search = moved.unwrap_or_else(|| panic!("lost: {self:?}"));
             worlds.push(next);
         }
@@ -239,7 +241,7 @@ impl World {
     }
 }
 
-/// Walks every world that can follow; the most executions in any, and how many worlds there are.
+/// Walks all reachable worlds. Returns the largest number of executions and the number of worlds.
 fn walk(buckets: &[i64], closes: bool) -> (usize, usize) {
     let (mut open, mut seen) = (vec![World::new(buckets)], HashSet::new());
     let mut most = 0;
@@ -254,7 +256,7 @@ fn walk(buckets: &[i64], closes: bool) -> (usize, usize) {
 }
 
 #[test]
-fn importers_in_neighbouring_buckets_execute_once_however_they_interleave() {
+fn importers_in_neighbouring_buckets_execute_once_in_every_interleaving() {
     for buckets in [&[0, 0][..], &[0, 1], &[0, 0, 1], &[0, 1, 1]] {
         let (most, worlds) = walk(buckets, true);
         assert_eq!(most, 1, "{buckets:?}");
@@ -287,15 +289,15 @@ fn two_buckets_later_it_is_another_command() {
 fn without_buckets_there_is_one_key_and_no_search() {
     let search = Search::from(Bucket::Forever);
     assert_eq!(search.step(), Step::Send(Bucket::Forever));
-    assert_eq!((search.closed(), search.met_another()), (None, None));
+    assert_eq!((search.closed(), search.used_by_another()), (None, None));
 }
 
 #[test]
 fn a_command_with_other_contents_is_never_sent_under_a_second_key() {
-    // Found in the bucket before, and there it differs.
-    let found = Search::from(Bucket::Number(5)).met_another().unwrap();
-    assert_eq!((found.step(), found.met_another()), (Step::Send(Bucket::Number(4)), None));
-    // Its own key is used, and not by a closing.
-    let recheck = Search::from(Bucket::Number(5)).closed().unwrap().met_another().unwrap();
-    assert_eq!((recheck.step(), recheck.met_another()), (Step::Close(Bucket::Number(5)), None));
+    // Found in the previous bucket, with other contents.
+    let found = Search::from(Bucket::Number(5)).used_by_another().unwrap();
+    assert_eq!((found.step(), found.used_by_another()), (Step::Send(Bucket::Number(4)), None));
+    // The importer's own key is used, and not by a closing.
+    let recheck = Search::from(Bucket::Number(5)).closed().unwrap().used_by_another().unwrap();
+    assert_eq!((recheck.step(), recheck.used_by_another()), (Step::Close(Bucket::Number(5)), None));
 }

@@ -1,4 +1,4 @@
-//! A hint brings a question forward, and nothing else: no lease, no proof and no count is touched by it.
+//! A hint only advances a due time. It changes no lease, no proof and no count.
 
 mod given;
 
@@ -24,7 +24,7 @@ const REMEMBERS: Rules = Rules {
     key_bytes_max: 64,
 };
 
-/// Work in doubt that is tried again in a while.
+/// An outbox row in doubt, due later.
 fn doubted() -> Outbox {
     let history = History { unknown: true, last_sent_at: at(0), ..History::begun(at(0)) };
     Outbox { due_at: at(30_000), history, ..outbox() }
@@ -39,7 +39,7 @@ fn hinted(rules: &Rules, state: ClaimState, work: &Outbox, now: Time) -> Option<
 }
 
 #[test]
-fn only_work_that_waits_in_doubt_is_looked_at_sooner() {
+fn a_hint_advances_only_waiting_work_in_doubt() {
     for (name, state) in states() {
         let moved = hinted(&REMEMBERS, state, &doubted(), at(1_000));
         assert_eq!(moved.is_some(), name == "waiting", "{name}");
@@ -47,7 +47,7 @@ fn only_work_that_waits_in_doubt_is_looked_at_sooner() {
 }
 
 #[test]
-fn a_lease_is_nobody_elses_to_end_even_when_it_is_over() {
+fn a_hint_never_touches_leased_work() {
     for now in [at(1_000), at(29_999), at(30_000), at(40_000)] {
         for state in [
             ClaimState::InFlight(lease_until(30_000)),
@@ -59,7 +59,7 @@ fn a_lease_is_nobody_elses_to_end_even_when_it_is_over() {
 }
 
 #[test]
-fn what_certainly_had_no_effect_is_left_to_its_own_pace() {
+fn a_hint_leaves_work_without_effects_alone() {
     let idle = Outbox { history: History { idle_calls: 2, ..History::begun(at(0)) }, ..doubted() };
     for state in [ClaimState::FailedRetry { not_before: at(30_000) }, waiting()] {
         assert_eq!(hinted(&REMEMBERS, state, &idle, at(1_000)), None);
@@ -67,14 +67,14 @@ fn what_certainly_had_no_effect_is_left_to_its_own_pace() {
 }
 
 #[test]
-fn what_is_a_humans_stays_a_humans() {
+fn a_hint_leaves_parked_work_alone() {
     let parked = Outbox { parked: Some(ParkReason::NoEvidence), due_at: Time::MAX, ..doubted() };
     assert_eq!(hinted(&REMEMBERS, waiting(), &parked, at(1_000)), None);
     let silent = Rules { dedup_window: None, queryable: false, ..REMEMBERS };
     assert_eq!(hinted(&silent, waiting(), &doubted(), at(1_000)), None, "nor is it made a human's sooner");
 }
 
-/// The due time of such work is the bound that "not found" rests on.
+/// The due time of such a row is the bound that "not found" depends on.
 #[test]
 fn quiescence_is_not_shortened_by_a_millisecond() {
     let forgets = Rules { dedup_window: None, ..REMEMBERS };
@@ -91,7 +91,7 @@ fn quiescence_is_not_shortened_by_a_millisecond() {
 }
 
 #[test]
-fn past_half_the_window_it_is_quiescence_again_that_counts() {
+fn past_half_the_window_quiescence_counts_again() {
     let sent = 43_200_000;
     let late = History { last_sent_at: at(sent), ..doubted().history };
     let work = Outbox { due_at: at(sent + 900_000), history: late, ..doubted() };
@@ -100,7 +100,7 @@ fn past_half_the_window_it_is_quiescence_again_that_counts() {
 }
 
 #[test]
-fn where_nobody_can_be_asked_hints_do_not_use_up_what_is_left_before_a_human() {
+fn hints_do_not_use_up_the_errors_before_parking() {
     let mute = Rules { queryable: false, ..REMEMBERS };
     let after = |server_errors| {
         let history = History { server_errors, ..doubted().history };
@@ -109,17 +109,17 @@ fn where_nobody_can_be_asked_hints_do_not_use_up_what_is_left_before_a_human() {
     assert_eq!([0, 1, 2, 3, 19, 20].map(after), [true, true, false, false, false, false]);
     let history = History { server_errors: 20, ..doubted().history };
     let asked = hinted(&REMEMBERS, waiting(), &Outbox { history, ..doubted() }, at(1_000));
-    assert!(asked.is_some(), "a question uses up nothing");
+    assert!(asked.is_some(), "a query uses up no attempt");
 }
 
 #[test]
-fn work_that_is_due_is_left_as_it_is() {
+fn work_already_due_is_unchanged() {
     assert_eq!(hinted(&REMEMBERS, waiting(), &doubted(), at(30_000)), None);
     assert_eq!(hinted(&REMEMBERS, waiting(), &doubted(), at(30_001)), None);
 }
 
 #[test]
-fn nothing_but_the_due_time_moves() {
+fn only_the_due_time_changes() {
     let before = doubted();
     let after = hinted(&REMEMBERS, waiting(), &before, at(1_000)).unwrap();
     assert_eq!(after, Outbox { due_at: at(1_000), revision: before.revision + 1, ..before.clone() });

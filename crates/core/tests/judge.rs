@@ -1,13 +1,13 @@
-//! Judging: the provider's word against what is known becomes one verdict. What may have charged is never
-//! counted as failed, and nothing the provider says about another payment is believed.
+//! Verdicts on provider answers. A call that may have charged never fails by counting, and answers
+//! about other payments are not believed.
 
-#![allow(clippy::unwrap_used, reason = "a bad beginning must stop the test")]
+#![allow(clippy::unwrap_used, reason = "an invalid fixture must stop the test")]
 
 mod given;
 
 use counterfoil_core::outbox::{History, ParkReason};
 use counterfoil_core::payments::attempt::judge::{
-    Attempt, AttemptVerdict, held_back, judge_outcome, judge_query,
+    Attempt, AttemptVerdict, judge_held_back, judge_outcome, judge_query,
 };
 use counterfoil_core::payments::attempt::next::quiescent_at;
 use counterfoil_core::payments::charge::{FailureCode, PaymentFailure};
@@ -89,7 +89,7 @@ fn failed(code: FailureCode) -> AttemptVerdict {
     AttemptVerdict::Failed { failure: PaymentFailure { code, decline_code: None }, reference: None }
 }
 
-/// The doubt that follows from a call of which it is not known what it did.
+/// The verdict after a call with an unknown outcome.
 fn doubted(history: &History, server_errors: u32) -> AttemptVerdict {
     let history = History { unknown: true, last_sent_at: NOW, server_errors, ..*history };
     AttemptVerdict::Doubt { not_before: NOW, history }
@@ -100,7 +100,7 @@ fn idle(history: &History) -> History {
 }
 
 #[test]
-fn an_approval_is_done_whatever_was_unknown_before() {
+fn an_approval_is_accepted_after_any_history() {
     for unknown in [false, true] {
         let verdict = judged(&known(unknown, 9), &ProviderOutcome::Approved(approval()));
         assert_eq!(verdict, AttemptVerdict::Done(approval()));
@@ -108,7 +108,7 @@ fn an_approval_is_done_whatever_was_unknown_before() {
 }
 
 #[test]
-fn each_step_is_done_only_when_the_money_stands_where_it_leads() {
+fn each_step_needs_its_own_state_of_the_money() {
     let steps = [
         ProviderStep::Charge,
         ProviderStep::Authorize,
@@ -146,9 +146,9 @@ fn a_provider_that_keeps_no_reference_is_believed() {
     assert!(matches!(verdict, AttemptVerdict::Done(_)), "{verdict:?}");
 }
 
-/// An answer that names another amount, currency, standing or payment is never done.
+/// An answer with another amount, asset, state or payment is never accepted.
 #[test]
-fn an_answer_about_something_else_is_parked() {
+fn a_mismatching_answer_is_parked() {
     let differing: [fn(&mut Approval); 8] = [
         |approval| approval.amount_minor = 1_251,
         |approval| approval.amount_minor = 1_249,
@@ -215,7 +215,7 @@ fn a_rejection_fails_only_when_nothing_is_unknown() {
 }
 
 #[test]
-fn calls_without_effect_are_tried_again_until_they_run_out() {
+fn calls_without_effect_are_retried_until_attempts_run_out() {
     let pause = Span::from_ms(700);
     for (outcome, at_least) in [
         (ProviderOutcome::NotSent, Span::ZERO),
@@ -235,7 +235,7 @@ fn calls_without_effect_are_tried_again_until_they_run_out() {
 }
 
 #[test]
-fn what_may_have_charged_never_fails_by_counting() {
+fn an_unknown_outcome_never_fails_by_counting() {
     let pause = Span::from_ms(700);
     for before in [0, ATTEMPTS_MAX - 1, ATTEMPTS_MAX, u32::MAX - 1] {
         let work = known(true, before);
@@ -267,18 +267,18 @@ fn an_unknown_outcome_is_doubted_from_the_first_call_on() {
 }
 
 #[test]
-fn a_call_held_back_counts_for_nothing() {
+fn a_call_held_back_is_not_counted() {
     let pause = Span::from_ms(700);
     let clean = known(false, ATTEMPTS_MAX);
     let retry = AttemptVerdict::Retry { at_least: pause, history: clean };
-    assert_eq!(held_back(attempt(&clean), pause), retry);
+    assert_eq!(judge_held_back(attempt(&clean), pause), retry);
     let unknown = known(true, ATTEMPTS_MAX);
     let doubt = AttemptVerdict::Doubt { not_before: NOW.plus(pause), history: unknown };
-    assert_eq!(held_back(attempt(&unknown), pause), doubt);
+    assert_eq!(judge_held_back(attempt(&unknown), pause), doubt);
 }
 
 #[test]
-fn a_query_that_finds_the_payment_settles_it() {
+fn a_found_payment_settles_the_attempt() {
     let unknown = known(true, 0);
     for outcome in [ProviderOutcome::Approved(approval()), ProviderOutcome::Declined(decline())] {
         let by_call = judged(&unknown, &outcome);
@@ -288,7 +288,7 @@ fn a_query_that_finds_the_payment_settles_it() {
 }
 
 #[test]
-fn a_payment_found_without_an_end_stays_in_doubt() {
+fn an_unfinished_payment_stays_in_doubt() {
     let unknown = known(true, ATTEMPTS_MAX);
     for outcome in [
         rejection(ProviderFault::Request),
@@ -305,7 +305,7 @@ fn a_payment_found_without_an_end_stays_in_doubt() {
 }
 
 #[test]
-fn a_payment_without_an_end_needs_a_human_once_the_provider_has_forgotten_its_key() {
+fn an_unfinished_payment_is_parked_once_its_key_is_forgotten() {
     let unknown = known(true, 0);
     let late = unknown.first_sent_at.plus(Span::from_ms(43_200_000));
     let verdict = found(&unknown, &LookupResult::Payment(ProviderOutcome::Unknown(Cause::Unreadable)), late);
@@ -313,7 +313,7 @@ fn a_payment_without_an_end_needs_a_human_once_the_provider_has_forgotten_its_ke
 }
 
 #[test]
-fn several_payments_need_a_human() {
+fn several_payments_are_parked() {
     let unknown = known(true, 0);
     let expected = AttemptVerdict::Park { reason: ParkReason::Contradiction, reference: None };
     assert_eq!(found(&unknown, &LookupResult::Several, NOW), expected);
@@ -352,7 +352,7 @@ fn not_found_after_quiescence_is_proof_and_a_fresh_key() {
 }
 
 #[test]
-fn a_query_that_fails_teaches_nothing() {
+fn a_failed_query_changes_nothing() {
     let unknown = known(true, 0);
     for cause in CAUSES {
         for now in [NOW, at(999_999)] {
@@ -362,7 +362,7 @@ fn a_query_that_fails_teaches_nothing() {
     }
 }
 
-/// Whatever the provider says: an open doubt ends only on evidence.
+/// No answer of the provider ends an open doubt without evidence.
 #[test]
 fn every_verdict_keeps_the_rules() {
     let mut outcomes = vec![

@@ -1,6 +1,6 @@
-//! Accounts, their codes and the chart: fixed when opened, but for the spread.
+//! Accounts, their codes and the chart: fixed at opening, except for the number of shards.
 
-#![allow(clippy::expect_used, reason = "a beginning that is not valid must stop its test")]
+#![allow(clippy::expect_used, reason = "an invalid fixture must stop its test")]
 
 use counterfoil_core::ledger::account::{Account, AccountCode, BadCode, Guard, Side};
 use counterfoil_core::ledger::balance::Guarded;
@@ -38,7 +38,7 @@ fn account() -> Account {
 }
 
 #[test]
-fn nothing_but_the_spread_of_an_account_changes() {
+fn only_the_shards_of_an_account_change() {
     let before = account();
     for next in [
         Account { id: AccountId::from_i64(2), ..account() },
@@ -91,7 +91,7 @@ fn a_code_is_short_and_plain() {
 }
 
 #[test]
-fn every_role_has_a_code_of_its_own_in_every_asset() {
+fn every_role_has_its_own_code_in_every_asset() {
     let longest = "Z".repeat(ASSET_CODE_BYTES_MAX);
     let mut codes = HashSet::new();
     for asset in ["USD", "EUR", "A_1", longest.as_str()].map(asset) {
@@ -105,7 +105,7 @@ fn every_role_has_a_code_of_its_own_in_every_asset() {
 }
 
 #[test]
-fn what_is_owed_to_us_and_what_things_cost_are_debits() {
+fn receivables_and_fees_are_debit_accounts() {
     for role in ROLES {
         let expected = match role {
             Role::Receivable | Role::Fees => Side::Debit,
@@ -116,7 +116,7 @@ fn what_is_owed_to_us_and_what_things_cost_are_debits() {
 }
 
 #[test]
-fn a_reader_is_known_by_its_word() {
+fn a_feed_reader_parses_back_from_its_name() {
     assert_eq!(FeedReader::parse(FeedReader::Projection.name()), Some(FeedReader::Projection));
     assert_eq!(FeedReader::parse("archive"), None);
 }
@@ -129,7 +129,7 @@ fn golden_sides() {
     assert_eq!(Side::parse("left"), None);
 }
 
-/// Stores keep these codes, and clients name their main account by one.
+/// Stores keep these codes, and clients use one to name their main account.
 #[test]
 fn golden_chart() {
     let codes = ROLES.map(|role| role.code(asset("USD")).expect("a valid code").to_string());

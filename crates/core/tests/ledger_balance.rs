@@ -1,6 +1,6 @@
-//! Balances against a naive model of 128 bits: every bound, every hold, every end of 64 bits.
+//! Balances against a naive model in 128 bits: every bound, every hold, both limits of 64 bits.
 
-#![allow(clippy::expect_used, reason = "a beginning that is not valid must stop its test")]
+#![allow(clippy::expect_used, reason = "an invalid fixture must stop its test")]
 
 use counterfoil_core::ledger::account::Side;
 use counterfoil_core::ledger::balance::{Balance, BalanceRefusal, Delta, Guarded};
@@ -27,7 +27,7 @@ fn balance(posted: i64, floor: Option<i64>, cap: Option<i64>) -> Balance {
 }
 
 #[test]
-fn an_empty_shard_has_nothing_and_its_bounds_are_nothing() {
+fn an_empty_shard_has_no_money_and_zero_bounds() {
     for (floor, cap) in [(false, false), (true, false), (false, true), (true, true)] {
         let empty = Balance::empty(TenantId::from_i64(2), AccountId::from_i64(1), 3, Guarded { floor, cap });
         let expected = Balance { revision: 0, ..balance(0, floor.then_some(0), cap.then_some(0)) };
@@ -55,7 +55,7 @@ fn a_move_changes_its_numbers_and_the_revision() {
 #[test]
 fn numbers_that_leave_64_bits_are_refused() {
     let full = Balance { outgoing: i64::MAX, incoming: i64::MAX, ..balance(i64::MAX, None, None) };
-    for (before, delta, unfit) in [
+    for (before, delta, refusal) in [
         (full, Delta { posted: 1, ..NOTHING }, BalanceRefusal::CapExceeded),
         (balance(i64::MIN, None, None), Delta { posted: -1, ..NOTHING }, BalanceRefusal::Insufficient),
         (full, Delta { outgoing: 1, ..NOTHING }, BalanceRefusal::Insufficient),
@@ -65,16 +65,16 @@ fn numbers_that_leave_64_bits_are_refused() {
         (balance(0, None, Some(i64::MAX)), Delta { cap: 1, ..NOTHING }, BalanceRefusal::CapExceeded),
         (balance(0, None, Some(i64::MIN)), Delta { cap: -1, ..NOTHING }, BalanceRefusal::CapExceeded),
     ] {
-        assert_eq!(before.moved(delta), Err(unfit), "{delta:?} of {before:?}");
+        assert_eq!(before.moved(delta), Err(refusal), "{delta:?} of {before:?}");
     }
-    // What is available may leave them: it is a difference, and has more.
+    // The available balance may exceed 64 bits, because it is a difference.
     let owing = Balance { outgoing: i64::MAX, ..balance(i64::MIN, None, None) };
     assert_eq!(owing.available(), i128::from(i64::MIN) - i128::from(i64::MAX));
     assert_eq!(full.expected(), 2 * i128::from(i64::MAX));
 }
 
 #[test]
-fn what_may_go_out_and_come_in_is_never_below_nothing() {
+fn spendable_money_and_room_are_never_negative() {
     let held = Balance { outgoing: 30, incoming: 50, ..balance(100, Some(-20), Some(180)) };
     assert_eq!((held.available(), held.expected()), (70, 150));
     assert_eq!((held.spendable(), held.room()), (90, 30));
@@ -85,7 +85,7 @@ fn what_may_go_out_and_come_in_is_never_below_nothing() {
 }
 
 #[test]
-fn what_is_beyond_a_bound_may_stay_or_come_back_and_go_no_further() {
+fn a_balance_beyond_a_bound_moves_no_further() {
     let (below, above) = (balance(50, Some(100), None), balance(50, None, Some(40)));
     for further in [
         Delta { posted: -1, ..NOTHING },
@@ -124,7 +124,7 @@ fn leg(side: Side, layer: Layer, amount: i64) -> Leg {
 }
 
 #[test]
-fn a_leg_does_what_its_layer_and_side_say() {
+fn a_leg_changes_the_sum_of_its_layer_and_side() {
     for amount in [1, 60, AMOUNT_MAX] {
         for normal in [Side::Debit, Side::Credit] {
             let (raise, lower) = (normal, normal.opposite());
@@ -143,7 +143,7 @@ fn a_leg_does_what_its_layer_and_side_say() {
 }
 
 #[test]
-fn deltas_add_up_or_there_is_no_sum() {
+fn deltas_add_up_or_overflow() {
     let one = Delta { posted: 1, outgoing: 2, incoming: 3, floor: 4, cap: 5 };
     let other = Delta { posted: -1, outgoing: 20, incoming: 30, floor: 40, cap: 50 };
     let both = Delta { posted: 0, outgoing: 22, incoming: 33, floor: 44, cap: 55 };
@@ -160,7 +160,7 @@ fn deltas_add_up_or_there_is_no_sum() {
 }
 
 #[test]
-fn the_ways_of_a_hold_leave_the_balance_as_if_it_had_never_been() {
+fn an_ended_hold_leaves_only_its_posted_amount() {
     let before = balance(100, Some(0), Some(200));
     for (normal, what) in [(Side::Credit, "reserved to go out"), (Side::Debit, "expected to come in")] {
         let of = |side, layer, amount| Delta::of(&leg(side, layer, amount), normal);
@@ -175,7 +175,7 @@ fn the_ways_of_a_hold_leave_the_balance_as_if_it_had_never_been() {
     }
 }
 
-/// The naive model: nothing but sums of 128 bits, and whether the result may stand.
+/// The naive model: sums in 128 bits, and a check of the result.
 fn model(before: &Balance, delta: Delta) -> Result<[i128; 5], ()> {
     let fits = |sum: i128| i64::try_from(sum).map(i128::from).map_err(|_| ());
     let sum = |one: i64, other: i64| fits(i128::from(one) + i128::from(other));
@@ -194,7 +194,7 @@ fn model(before: &Balance, delta: Delta) -> Result<[i128; 5], ()> {
     if held && above && below { Ok([posted, outgoing, incoming, floor, cap]) } else { Err(()) }
 }
 
-/// Small numbers, where bounds are met, and numbers at the ends of 64 bits.
+/// Small numbers near the bounds, and numbers near the limits of 64 bits.
 fn number() -> impl Strategy<Value = i64> {
     prop_oneof![
         6 => -12..=12_i64,
@@ -232,7 +232,7 @@ proptest! {
         }
     }
 
-    /// What is within its bounds stays within them, whatever comes.
+    /// A balance within its bounds stays within them after any delta.
     #[test]
     fn no_walk_leaves_the_bounds(
         (floor, cap) in (-50..=0_i64, 0..=50_i64),

@@ -1,6 +1,6 @@
-//! Decisions about the ledger: what each request becomes, and each thing that can be wrong with it.
+//! Decisions about the ledger: the result of each command and each of its flaws.
 
-#![allow(clippy::unwrap_used, reason = "a beginning that is not valid must stop its test")]
+#![allow(clippy::unwrap_used, reason = "an invalid fixture must stop its test")]
 
 mod given;
 
@@ -59,7 +59,8 @@ fn account(number: i64, code: &str, bounds: Guard) -> Account {
     decide::open(opening(code, bounds), id(number), TENANT, at(0)).0
 }
 
-/// `a` (1) and `b` (2) in dollars, `e` (3) in euros, all of the tenant; `x` (4) of another.
+/// The tenant owns `a` (1) and `b` (2) in dollars and `e` (3) in euros; another tenant owns `x`
+/// (4).
 fn known() -> KnownAccounts {
     let mut known = KnownAccounts::default();
     known.learn(Arc::new(account(1, "a", guard(Some(0), None))));
@@ -87,7 +88,7 @@ fn hold() -> Hold {
     decide::transfer(order, &known(), FRAME).unwrap().1.unwrap()
 }
 
-/// The places and the beginnings of what is said about them.
+/// Expects flaws with these pointers and message prefixes.
 #[track_caller]
 fn check_flaws<T: std::fmt::Debug>(decided: Result<T, Vec<Flaw>>, expected: &[(&str, &str)]) {
     let flaws = decided.unwrap_err();
@@ -102,7 +103,7 @@ fn places<'a>(expected: &[(&'a str, &str)]) -> Vec<&'a str> {
 }
 
 #[test]
-fn an_opening_is_refused_for_a_code_of_the_chart_and_for_bounds_that_cross() {
+fn chart_codes_and_crossing_bounds_are_refused() {
     let flaws = |code: &str, bounds| decide::open_flaws(&Open { shards: 1, ..opening(code, bounds) });
     let check = |code: &str, bounds, expected: &[&str]| {
         let found = flaws(code, bounds);
@@ -121,7 +122,7 @@ fn an_opening_is_refused_for_a_code_of_the_chart_and_for_bounds_that_cross() {
 }
 
 #[test]
-fn an_account_that_begins_beyond_its_bound_is_not_spread() {
+fn an_account_that_starts_beyond_its_bound_is_not_sharded() {
     for (bounds, beyond) in [
         (guard(None, None), false),
         (guard(Some(0), None), false),
@@ -141,7 +142,7 @@ fn an_account_that_begins_beyond_its_bound_is_not_spread() {
 }
 
 #[test]
-fn an_opened_account_has_its_name_and_where_it_is_guarded_its_first_balance() {
+fn an_opened_account_has_its_code_and_if_guarded_a_balance() {
     let (account, name, balance) = decide::open(opening("a", guard(Some(-5), Some(9))), id(1), TENANT, at(3));
     let expected = Account {
         id: id(1),
@@ -174,7 +175,7 @@ fn an_opened_account_has_its_name_and_where_it_is_guarded_its_first_balance() {
 }
 
 #[test]
-fn a_spread_remembers_the_widest_it_ever_had() {
+fn an_account_remembers_its_largest_number_of_shards() {
     let four = account(1, "a", guard(Some(0), None));
     let two = decide::reshard(&four, 2);
     assert_eq!(two, Account { shards: 2, widest: 4, revision: 2, ..four.clone() });
@@ -197,7 +198,7 @@ fn accounts_are_found_by_id_and_by_code_and_only_by_their_tenant() {
 }
 
 #[test]
-fn guarded_accounts_gain_and_lose_each_the_sum_of_its_legs() {
+fn guarded_accounts_move_by_the_sum_of_their_legs() {
     let mut known = known();
     known.learn(Arc::new(account(5, "capped", guard(None, Some(9)))));
     let legs = [
@@ -218,7 +219,7 @@ fn guarded_accounts_gain_and_lose_each_the_sum_of_its_legs() {
 }
 
 #[test]
-fn a_transfer_is_refused_with_everything_that_is_wrong() {
+fn a_refused_transfer_lists_all_its_flaws() {
     let transfer = |order| decide::transfer(order, &known(), FRAME);
     check_flaws(
         transfer(order(code("nobody"), AccountSelector::Id(id(4)))),
@@ -259,7 +260,7 @@ fn a_transfer_debits_one_and_credits_the_other() {
 }
 
 #[test]
-fn a_held_transfer_only_reserves_and_lapses_after_seven_days_unless_told_otherwise() {
+fn a_held_transfer_reserves_and_lapses_after_seven_days_by_default() {
     let held = |expires_at| {
         let hold = Some(HoldTerms { expires_at });
         decide::transfer(TransferOrder { hold, ..order(code("a"), code("b")) }, &known(), FRAME).unwrap()
@@ -282,7 +283,7 @@ fn a_held_transfer_only_reserves_and_lapses_after_seven_days_unless_told_otherwi
     assert_eq!(hold, Some(expected));
     assert_eq!(transaction.kind, TransactionKind::Held(HoldId::from_i64(70)));
     assert_eq!(transaction.legs, Legs::transfer(id(1), id(2), 250, usd(), Layer::Pending).unwrap());
-    assert_eq!(transaction.metadata, Metadata::new(), "the hold has it");
+    assert_eq!(transaction.metadata, Metadata::new(), "the hold keeps the metadata");
     assert_eq!(held(Some(at(501))).1.unwrap().expires_at, at(501));
 }
 
@@ -324,7 +325,7 @@ fn a_void_and_a_lapse_release_all_that_is_held() {
 }
 
 #[test]
-fn legs_are_refused_where_they_stand() {
+fn flaws_point_to_their_legs() {
     let entry = |named, side, amount| PostLeg { account: named, side, amount, asset: usd() };
     let post = |entries| decide::post(Post { entries, metadata: metadata() }, &known(), FRAME);
     let good = || entry(code("a"), Side::Debit, 5);
@@ -345,7 +346,7 @@ fn legs_are_refused_where_they_stand() {
 }
 
 #[test]
-fn legs_are_posted_as_they_were_given() {
+fn legs_are_posted_unchanged() {
     let entry = |named, side| PostLeg { account: named, side, amount: 5, asset: usd() };
     let entries = vec![entry(code("b"), Side::Credit), entry(code("a"), Side::Debit)];
     let transaction = decide::post(Post { entries, metadata: metadata() }, &known(), FRAME).unwrap();
@@ -355,7 +356,7 @@ fn legs_are_posted_as_they_were_given() {
 }
 
 #[test]
-fn only_what_moved_money_by_itself_is_reversible() {
+fn only_plain_transactions_are_reversible() {
     let hold = HoldId::from_i64(1);
     for (kind, reversible) in [
         (TransactionKind::Transfer, true),
@@ -373,7 +374,7 @@ fn only_what_moved_money_by_itself_is_reversible() {
 }
 
 #[test]
-fn a_reversal_swaps_the_sides_of_what_was_posted() {
+fn a_reversal_swaps_the_sides_of_posted_legs() {
     let (posted, _) = decide::end(&hold(), End::Post { amount: Some(9) }, FRAME).unwrap();
     let later = DecisionContext { id: TransactionId::from_i64(71), now: at(600), ..FRAME };
     let reversal = decide::reverse(&posted, later);
@@ -401,7 +402,7 @@ fn exchange(amount: i64, rate: &str, from: &Account, to: &Account) -> Result<Tra
 }
 
 #[test]
-fn a_conversion_is_refused_for_one_asset_and_for_nothing_and_for_too_much() {
+fn conversions_within_one_asset_or_out_of_range_are_refused() {
     let same = account(1, "a", guard(None, None));
     check_flaws(exchange(100, "0.9", &same, &account(2, "b", guard(None, None))), &[("/to", "same asset")]);
     check_flaws(conversion(1, "0.5"), &[("/amount", "nothing is left")]);
@@ -409,7 +410,7 @@ fn a_conversion_is_refused_for_one_asset_and_for_nothing_and_for_too_much() {
 }
 
 #[test]
-fn a_conversion_balances_in_both_assets_and_books_what_rounding_leaves() {
+fn a_conversion_balances_both_assets_and_posts_the_remainder() {
     let in_euros = |account, side, amount| Leg { asset: eur(), ..leg(account, side, Layer::Posted, amount) };
     let exact = conversion(100, "0.9").unwrap();
     let legs = [
@@ -418,7 +419,7 @@ fn a_conversion_balances_in_both_assets_and_books_what_rounding_leaves() {
         in_euros(11, Side::Debit, 90),
         in_euros(3, Side::Credit, 90),
     ];
-    assert_eq!(exact.legs.as_slice(), legs, "nothing was rounded, so nothing is booked for it");
+    assert_eq!(exact.legs.as_slice(), legs, "an exact result has no rounding leg");
     assert_eq!((exact.kind, exact.metadata), (TransactionKind::Conversion, metadata()));
     let rounded = conversion(101, "0.9").unwrap();
     let legs = [
@@ -435,7 +436,7 @@ fn a_conversion_balances_in_both_assets_and_books_what_rounding_leaves() {
 fn a_captured_charge_is_posted_under_its_own_number() {
     let sums = ChargeSums { captured: 1_000, ..ChargeSums::default() };
     let charge = Charge { status: ChargeStatus::Succeeded, sums, ..given::charge() };
-    let posted = decide::captured(&charge, id(1), id(2), at(9)).unwrap();
+    let posted = decide::post_charge(&charge, id(1), id(2), at(9)).unwrap();
     let expected = Transaction {
         id: TransactionId::from_i64(charge.id.to_i64()),
         tenant: charge.tenant,
@@ -446,7 +447,7 @@ fn a_captured_charge_is_posted_under_its_own_number() {
     };
     assert_eq!(posted, expected);
     let nothing = given::charge();
-    assert!(decide::captured(&nothing, id(1), id(2), at(9)).is_err(), "nothing was captured");
+    assert!(decide::post_charge(&nothing, id(1), id(2), at(9)).is_err(), "nothing was captured");
 }
 
 #[test]
@@ -467,7 +468,7 @@ fn accounts_of_the_chart_have_no_bounds_and_the_side_of_their_role() {
 }
 
 #[test]
-fn every_flaw_of_legs_says_what_to_do() {
+fn every_flaw_of_legs_explains_its_remedy() {
     for (bad, says) in [
         (BadLegs::TooFew, "at least two"),
         (BadLegs::TooMany, "split it"),
@@ -480,7 +481,7 @@ fn every_flaw_of_legs_says_what_to_do() {
 }
 
 #[test]
-fn refusals_have_the_words_clients_see() {
+fn refusals_have_the_names_clients_see() {
     for (refusal, name) in [
         (LedgerRefusal::InsufficientFunds, "insufficient_funds"),
         (LedgerRefusal::CapExceeded, "cap_exceeded"),

@@ -1,6 +1,6 @@
-//! Conversion: exact, rounded once, and with nothing lost on the way.
+//! Conversion: exact, rounded once, and without loss.
 
-#![allow(clippy::expect_used, reason = "a beginning that is not valid must stop its test")]
+#![allow(clippy::expect_used, reason = "an invalid fixture must stop its test")]
 
 use counterfoil_core::ledger::convert::{
     ConvertError, Converted, RATE_DIGITS_MAX, Rate, RateError, Rounding, convert,
@@ -16,7 +16,7 @@ fn rate(text: &str) -> Result<Rate, RateError> {
     Rate::new(&Decimal::parse(text).expect("a number"))
 }
 
-/// `amount` of a source with two decimals at that rate, in a target with two decimals.
+/// Converts `amount` between two assets with two decimals at that rate.
 fn cents(amount: i64, at: &str, rounding: Rounding) -> Result<Converted, ConvertError> {
     convert(amount, 2, 2, &rate(at).expect("a rate"), rounding)
 }
@@ -48,7 +48,7 @@ fn a_rate_has_at_most_eighteen_digits() {
 }
 
 #[test]
-fn a_rate_has_a_sensible_size() {
+fn a_rate_has_a_bounded_magnitude() {
     for text in ["1e18", "9.99e18", "1e-18", "0.000000000000000001"] {
         assert!(rate(text).is_ok(), "{text}");
     }
@@ -67,7 +67,7 @@ fn spellings_of_one_rate_are_equal() {
 }
 
 #[test]
-fn nothing_to_convert_is_refused() {
+fn a_zero_amount_is_refused() {
     for amount in [0, -1, i64::MIN] {
         for rounding in ROUNDINGS {
             assert_eq!(cents(amount, "1", rounding), Err(ConvertError::Zero), "{amount}");
@@ -76,7 +76,7 @@ fn nothing_to_convert_is_refused() {
 }
 
 #[test]
-fn a_result_of_nothing_is_refused() {
+fn a_zero_result_is_refused() {
     for (at, none_left, some_left) in [
         ("0.4", &[Rounding::HalfEven, Rounding::HalfUp, Rounding::Down][..], &[Rounding::Up][..]),
         ("0.5", &[Rounding::HalfEven, Rounding::Down], &[Rounding::HalfUp, Rounding::Up]),
@@ -103,19 +103,19 @@ fn a_result_above_the_largest_amount_is_refused() {
         let past_every_width = convert(i64::MAX, 0, u8::MAX, &rate("1e18").unwrap(), rounding);
         assert_eq!(past_every_width, Err(ConvertError::TooLarge));
     }
-    // What the receiver gets would fit; what the exchange account pays would not.
+    // The receiver's amount would fit; the exchange account's amount would not.
     assert_eq!(cents(AMOUNT_MAX * 10 + 1, "0.1", Rounding::Down), Err(ConvertError::TooLarge));
 }
 
 #[test]
-fn a_rate_too_small_for_every_width_leaves_nothing() {
+fn a_tiny_rate_rounds_to_zero() {
     let least = rate("1e-18").unwrap();
     assert_eq!(convert(i64::MAX, u8::MAX, 0, &least, Rounding::HalfUp), Err(ConvertError::Zero));
     assert_eq!(convert(i64::MAX, u8::MAX, 0, &least, Rounding::Up), Ok(converted(1, 0)));
 }
 
 #[test]
-fn halves_go_where_the_mode_says() {
+fn halves_follow_the_rounding_mode() {
     for (amount, even, up) in [(1, 0, 1), (3, 2, 2), (5, 2, 3), (7, 4, 4)] {
         // Half of an odd amount lies between two results.
         let expected = |to: i64, ceiling: i64| if to == 0 { None } else { Some(converted(to, ceiling - to)) };
@@ -148,7 +148,7 @@ fn known_conversions() {
 }
 
 #[test]
-fn modes_have_one_name_each() {
+fn every_rounding_mode_has_its_own_name() {
     for rounding in ROUNDINGS {
         assert_eq!(Rounding::parse(rounding.name()), Some(rounding));
     }
@@ -158,7 +158,7 @@ fn modes_have_one_name_each() {
     }
 }
 
-/// An unsigned integer of any size, as decimal digits, the least first.
+/// An unsigned integer of any size: decimal digits, least significant first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Digits(Vec<u8>);
 
@@ -202,7 +202,8 @@ impl Digits {
     }
 }
 
-/// How `twice / 2` compares to the exact result, by cross-multiplication: no division, no rounding, no bound.
+/// Compares `twice / 2` with the exact result by cross-multiplication, without division, rounding
+/// or bounds.
 fn compare(twice: u128, amount: i64, from: u8, to: u8, digits: u64, exponent: i32) -> Ordering {
     let power = exponent + i32::from(to) - i32::from(from);
     let product = Digits::of(u128::from(amount.unsigned_abs())).times(&Digits::of(u128::from(digits)));
@@ -224,7 +225,7 @@ fn amounts() -> impl Strategy<Value = i64> {
     prop_oneof![1..100_i64, sizes, AMOUNT_MAX - 100..=AMOUNT_MAX, Just(i64::MAX)]
 }
 
-/// Digits and exponent of a rate within its bounds.
+/// Digits and exponent of a valid rate.
 fn rates() -> impl Strategy<Value = (u64, i32)> {
     let digits = (0_u32..18).prop_flat_map(|size| 1..10_u64.pow(size + 1));
     (digits, -18_i32..=18)
@@ -247,7 +248,7 @@ proptest! {
             let got = match convert(amount, from, to, &rate, rounding) {
                 Ok(got) => got,
                 Err(ConvertError::Zero) => {
-                    // Below one, and not brought up to one.
+                    // Below one, and not rounded up to one.
                     prop_assert_eq!(against(2), Ordering::Greater);
                     let half = against(1);
                     match rounding {
@@ -273,7 +274,7 @@ proptest! {
             prop_assert_eq!(against(2 * exchange - 2), Ordering::Less);
             let exact = against(2 * exchange) == Ordering::Equal;
             prop_assert!(!exact || got.rounding == 0, "an exact result needs no rounding");
-            // Halfway between the two whole numbers around it.
+            // Halfway between the two neighbouring whole numbers.
             let half = against(2 * exchange - 1);
             let up = received == exchange;
             match rounding {

@@ -1,6 +1,6 @@
-//! Holds: they end once, within what they reserve, and at their deadline at the latest.
+//! Holds end once, within the reserved amount, and at their deadline at the latest.
 
-#![allow(clippy::expect_used, reason = "a beginning that is not valid must stop its test")]
+#![allow(clippy::expect_used, reason = "an invalid fixture must stop its test")]
 
 use counterfoil_core::ledger::hold::{Hold, HoldState};
 use counterfoil_core::types::asset::Asset;
@@ -27,7 +27,7 @@ fn hold() -> Hold {
     }
 }
 
-/// Every end there is, with whether a hold of 100 may have it.
+/// Every end state, and whether it is legal for a hold of 100.
 const ENDS: [(HoldState, bool); 8] = [
     (HoldState::Posted { amount: i64::MIN, by: BY }, false),
     (HoldState::Posted { amount: 0, by: BY }, false),
@@ -57,7 +57,7 @@ fn an_ended_hold_never_changes_again() {
 }
 
 #[test]
-fn nothing_else_changes_with_the_end() {
+fn ending_a_hold_changes_nothing_else() {
     let ended = hold().ended(HoldState::Voided { by: BY });
     assert_eq!(ended, Hold { state: HoldState::Voided { by: BY }, revision: 2, ..hold() });
     for other in [
@@ -76,7 +76,7 @@ fn nothing_else_changes_with_the_end() {
 }
 
 #[test]
-fn a_deadline_counts_whether_or_not_anybody_acted_on_it() {
+fn a_deadline_counts_without_a_worker() {
     assert!(hold().is_open(Time::from_ms(59)));
     assert!(!hold().is_open(Time::from_ms(60)));
     assert_eq!(hold().lapses_at(), Some(Time::from_ms(60)));
@@ -88,13 +88,13 @@ fn a_deadline_counts_whether_or_not_anybody_acted_on_it() {
 }
 
 #[test]
-fn every_state_has_its_word() {
+fn every_state_has_its_name() {
     let words = [ENDS[7].0, ENDS[2].0, ENDS[5].0, ENDS[6].0].map(HoldState::name);
     assert_eq!(words, ["pending", "posted", "voided", "lapsed"]);
 }
 
 #[test]
-fn only_what_has_no_deadline_is_a_payments() {
+fn only_payments_own_holds_without_a_deadline() {
     assert!(!hold().is_a_payments());
     assert!(Hold { expires_at: Hold::NEVER, ..hold() }.is_a_payments());
 }

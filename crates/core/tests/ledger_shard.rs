@@ -1,6 +1,7 @@
-//! Spread balances against a naive model: an account of many shards does what one balance of their sums would do.
+//! Sharded balances against a naive model: an account of many shards behaves like one balance of
+//! their sums.
 
-#![allow(clippy::expect_used, reason = "a beginning that is not valid must stop its test")]
+#![allow(clippy::expect_used, reason = "an invalid fixture must stop its test")]
 
 use counterfoil_core::ledger::balance::{Balance, BalanceRefusal, Delta};
 use counterfoil_core::ledger::shard::{ShardPart, ShardPlan, pick, plan};
@@ -29,7 +30,7 @@ fn posted(posted: i64) -> Delta {
     Delta { posted, ..NOTHING }
 }
 
-/// Sums of all shards: posted, outgoing, incoming, floor, cap.
+/// The sums of all shards: posted, outgoing, incoming, floor, cap.
 fn sums(shards: &[Balance]) -> [i128; 5] {
     let sum = |of: fn(&Balance) -> i64| shards.iter().map(|shard| i128::from(of(shard))).sum();
     [
@@ -65,18 +66,20 @@ fn whole(shards: &[Balance], delta: Delta) -> Result<[i128; 5], BalanceRefusal> 
     Ok(after)
 }
 
-/// The shards after `parts`, each of which must fit its shard, and no shard twice.
+/// The shards after `parts`. Each part must fit its shard, and no shard occurs twice.
 fn applied(shards: &[Balance], parts: &[ShardPart]) -> Vec<Balance> {
     let mut after = shards.to_vec();
     for (index, part) in parts.iter().enumerate() {
         assert!(parts[..index].iter().all(|other| other.shard != part.shard), "twice: {parts:?}");
         let shard = after.iter_mut().find(|shard| shard.shard == part.shard).expect("a shard that was given");
-        *shard = shard.moved(part.delta).unwrap_or_else(|unfit| panic!("{unfit:?}: {part:?} of {shard:?}"));
+        *shard =
+            shard.moved(part.delta).unwrap_or_else(|refusal| panic!("{refusal:?}: {part:?} of {shard:?}"));
     }
     after
 }
 
-/// Plans and gathers until the delta is applied, in at most `rounds` gatherings; the parts of the last plan.
+/// Plans and gathers until the delta is applied, in at most `rounds` gatherings. Returns the parts
+/// of the last plan.
 fn carried_out(
     shards: &[Balance],
     delta: Delta,
@@ -87,9 +90,9 @@ fn carried_out(
     let mut now = shards.to_vec();
     for _ in 0..=rounds {
         match plan(&now, delta, parts_max) {
-            Err(unfit) => {
-                assert_eq!(expected, Err(unfit));
-                return Err(unfit);
+            Err(refusal) => {
+                assert_eq!(expected, Err(refusal));
+                return Err(refusal);
             }
             Ok(ShardPlan::Apply(parts)) => {
                 let after = applied(&now, &parts);
@@ -97,10 +100,10 @@ fn carried_out(
                 return Ok(parts);
             }
             Ok(ShardPlan::GatherFirst(parts)) => {
-                assert!(expected.is_ok(), "gathered for what the account refuses");
+                assert!(expected.is_ok(), "gathered for a delta that the account refuses");
                 assert!((2..=parts_max.max(2)).contains(&parts.len()), "{} parts", parts.len());
                 let after = applied(&now, &parts);
-                assert_eq!(sums(&after), sums(&now), "gathering made or lost something");
+                assert_eq!(sums(&after), sums(&now), "gathering changed the sums");
                 now = after;
             }
         }
@@ -108,13 +111,13 @@ fn carried_out(
     panic!("still gathering after {rounds} rounds")
 }
 
-/// How many gatherings may be needed: each takes in as many new shards as fit beside the receiver.
+/// The bound of gatherings: each adds as many new shards as fit beside the receiver.
 fn rounds(shards: usize, parts_max: usize) -> usize {
     shards.div_ceil(parts_max.max(2) - 1)
 }
 
 #[test]
-fn a_write_goes_to_a_shard_that_is_there() {
+fn a_write_goes_to_an_existing_shard() {
     for (shards, chance, expected) in
         [(0, 7, 0), (1, u128::MAX, 0), (4, 6, 2), (256, 511, 255), (256, 256, 0), (u16::MAX, 257, 1)]
     {
@@ -126,11 +129,11 @@ fn a_write_goes_to_a_shard_that_is_there() {
 }
 
 #[test]
-fn what_the_account_has_not_is_refused() {
+fn amounts_beyond_the_account_are_refused() {
     let shards = [funded(0, 30, 0), funded(1, 20, 0)];
     let held = Balance { outgoing: 5, incoming: 7, cap: Some(40), ..shards[0] };
     let capped = [held, Balance { cap: Some(20), ..shards[1] }];
-    for (shards, delta, unfit) in [
+    for (shards, delta, refusal) in [
         (&shards, posted(-51), BalanceRefusal::Insufficient),
         (&shards, Delta { outgoing: 51, ..NOTHING }, BalanceRefusal::Insufficient),
         (&shards, Delta { outgoing: -1, ..NOTHING }, BalanceRefusal::NotHeld),
@@ -140,7 +143,7 @@ fn what_the_account_has_not_is_refused() {
         (&capped, Delta { outgoing: -6, ..NOTHING }, BalanceRefusal::NotHeld),
         (&capped, Delta { incoming: -8, posted: -100, ..NOTHING }, BalanceRefusal::NotHeld),
     ] {
-        assert_eq!(plan(shards, delta, 9), Err(unfit), "{delta:?}");
+        assert_eq!(plan(shards, delta, 9), Err(refusal), "{delta:?}");
     }
     assert_eq!(plan(&[], posted(-1), 9), Err(BalanceRefusal::Insufficient));
     assert_eq!(plan(&[], posted(1), 9), Err(BalanceRefusal::CapExceeded));
@@ -148,7 +151,7 @@ fn what_the_account_has_not_is_refused() {
 }
 
 #[test]
-fn one_shard_takes_it_all_if_one_can() {
+fn one_shard_takes_the_whole_delta_if_possible() {
     let shards = [funded(0, 30, 0), funded(1, 90, 0), funded(2, 60, 0)];
     let expected = ShardPart { shard: 1, delta: posted(-50) };
     assert_eq!(plan(&shards, posted(-50), 9), Ok(ShardPlan::Apply(vec![expected])));
@@ -174,7 +177,7 @@ fn a_posted_hold_is_paired_with_its_release_in_each_shard() {
 }
 
 #[test]
-fn what_is_posted_goes_where_it_was_released_and_not_where_the_most_is() {
+fn posted_money_goes_to_the_shards_of_its_release() {
     let held = |number| Balance { outgoing: 50, ..funded(number, 50, 0) };
     let shards = [held(0), held(1), funded(2, 1_000, 0)];
     let parts = carried_out(&shards, Delta { outgoing: -100, posted: -60, ..NOTHING }, 9, 0).unwrap();
@@ -182,7 +185,7 @@ fn what_is_posted_goes_where_it_was_released_and_not_where_the_most_is() {
 }
 
 #[test]
-fn a_hold_in_shards_beyond_their_bounds_is_posted_all_the_same() {
+fn a_hold_in_shards_beyond_their_bounds_can_be_posted() {
     let below = |number| Balance { outgoing: 50, ..funded(number, 0, 10) };
     let parts = carried_out(&[below(0), below(1)], Delta { outgoing: -100, posted: -100, ..NOTHING }, 9, 0);
     assert_eq!(parts.unwrap().len(), 2);
@@ -235,8 +238,9 @@ fn scattered_holds_and_room_are_gathered_too() {
 }
 
 #[test]
-fn what_was_gathered_is_taken_before_what_lies_elsewhere() {
-    // The first began beyond its cap, so its hold stays there; all else can come to one shard.
+fn gathered_money_is_taken_first() {
+    // The first shard started beyond the cap, so the hold there stays. Everything else can move to
+    // a single shard.
     let holding = |number, outgoing, incoming, cap| Balance {
         outgoing,
         incoming,
@@ -250,8 +254,8 @@ fn what_was_gathered_is_taken_before_what_lies_elsewhere() {
 }
 
 #[test]
-fn a_shard_beyond_its_floor_gives_nothing_and_the_account_is_judged_as_a_whole() {
-    // The account has a floor of 100 and 150 in all; one shard has that floor and nothing else.
+fn a_shard_beyond_its_floor_gives_nothing() {
+    // The account has a floor of 100 and 150 in all. One shard has the whole floor and no money.
     let shards = [funded(0, 0, 100), funded(1, 90, 0), funded(2, 60, 0)];
     let parts = carried_out(&shards, posted(-50), 9, 0).unwrap();
     assert!(parts.iter().all(|part| part.shard != 0));
@@ -260,7 +264,7 @@ fn a_shard_beyond_its_floor_gives_nothing_and_the_account_is_judged_as_a_whole()
 }
 
 #[test]
-fn holds_are_never_gathered_where_one_bound_is_passed_though_the_other_is_not() {
+fn a_shard_beyond_one_bound_receives_no_holds() {
     let below_floor = Balance { incoming: 100, cap: Some(1_000), ..funded(0, 0, 10) };
     let above_cap = Balance { outgoing: 100, cap: Some(10), ..funded(0, 20, -1_000) };
     let within = |number| Balance { outgoing: 10, incoming: 10, cap: Some(1_000), ..funded(number, 50, 0) };
@@ -275,7 +279,7 @@ fn holds_are_never_gathered_where_one_bound_is_passed_though_the_other_is_not() 
 }
 
 #[test]
-fn the_ends_of_64_bits_are_refused_and_never_passed() {
+fn overflow_of_64_bits_is_refused() {
     let full = Balance { floor: None, ..funded(0, i64::MAX, 0) };
     let empty = Balance { floor: None, ..funded(1, i64::MIN, 0) };
     let plain = Balance { floor: None, ..funded(2, 0, 0) };
@@ -289,7 +293,7 @@ fn the_ends_of_64_bits_are_refused_and_never_passed() {
     assert_eq!(plan(&[laden], Delta { outgoing: 1, ..NOTHING }, 9), Err(BalanceRefusal::Insufficient));
     assert_eq!(plan(&[laden], Delta { incoming: 1, ..NOTHING }, 9), Err(BalanceRefusal::CapExceeded));
     assert_eq!(plan(&[laden], Delta { outgoing: i64::MIN, ..NOTHING }, 9), Err(BalanceRefusal::NotHeld));
-    // Both halves of it fit somewhere.
+    // Both halves fit in some shard.
     let parts = carried_out(&[full, Balance { posted: 5, ..plain }], posted(i64::MAX - 5), 9, 0).unwrap();
     assert_eq!(parts, [ShardPart { shard: 2, delta: posted(i64::MAX - 5) }]);
     let half = Balance { posted: i64::MAX / 2 + 1, ..full };
@@ -299,7 +303,7 @@ fn the_ends_of_64_bits_are_refused_and_never_passed() {
 }
 
 #[test]
-fn gathering_stops_where_the_receiver_is_full() {
+fn gathering_stops_when_the_receiver_is_full() {
     let holding = |number, outgoing| Balance { outgoing, floor: None, ..funded(number, 0, 0) };
     let shards = [holding(0, i64::MAX - 3), holding(1, 2), holding(2, 2)];
     let release = Delta { outgoing: i64::MIN, ..NOTHING };
@@ -321,7 +325,7 @@ fn gathering_stops_where_the_receiver_is_full() {
     }
 }
 
-/// A shard within its bounds: amounts, and how far it is from floor and cap.
+/// A shard within its bounds: its amounts, and its distance from floor and cap.
 fn within(number: usize, (posted, outgoing, incoming): (i64, i64, i64), funds: i64, room: i64) -> Balance {
     Balance {
         outgoing,
@@ -332,7 +336,7 @@ fn within(number: usize, (posted, outgoing, incoming): (i64, i64, i64), funds: i
     }
 }
 
-/// Shards within their bounds; most have little, some have much, some have nothing.
+/// Shards within their bounds: most have little, some have much, some are empty.
 fn shards(count: std::ops::RangeInclusive<usize>) -> impl Strategy<Value = Vec<Balance>> {
     let amount = || prop_oneof![3 => 0..20_i64, 1 => Just(0), 1 => 0..1_000_000_000_000_i64];
     let one = (-20..20_i64, amount(), amount(), amount(), amount());
@@ -346,7 +350,7 @@ fn shards(count: std::ops::RangeInclusive<usize>) -> impl Strategy<Value = Vec<B
     })
 }
 
-/// Percents of what there is to release, to lower and to raise, and a step to either side of it.
+/// Percentages to release, to lower and to raise, and a step to either side.
 fn share() -> impl Strategy<Value = (i128, i128)> {
     let percent = prop_oneof![2 => Just(0), 2 => Just(100), 1 => -100..=110_i128];
     (percent, prop_oneof![4 => Just(0), 1 => -1..=1_i128])
@@ -359,7 +363,7 @@ fn sized(shards: &[Balance], [outgoing, incoming, posted]: [(i128, i128); 3]) ->
     let room = if shards.iter().all(|shard| shard.cap.is_some()) { cap - all - expected } else { 1_000 };
     let part = |of: i128, (percent, step): (i128, i128)| of * percent / 100 + step;
     let narrow = |value: i128| i64::try_from(value).expect("a plain amount");
-    // Above zero reserves, below zero releases.
+    // Positive numbers reserve, negative numbers release.
     let hold =
         |held: i128, free: i128, share: (i128, i128)| part(if share.0 < 0 { held } else { free }, share);
     let outgoing = hold(held, funds, outgoing);
@@ -368,7 +372,7 @@ fn sized(shards: &[Balance], [outgoing, incoming, posted]: [(i128, i128); 3]) ->
     Delta { posted: narrow(posted), outgoing: narrow(outgoing), incoming: narrow(incoming), ..NOTHING }
 }
 
-/// The fewest shards that can bear a debit alone.
+/// The fewest shards that can carry a debit.
 fn fewest(shards: &[Balance], debit: i64) -> usize {
     let mut funds: Vec<i128> = shards.iter().map(Balance::spendable).collect();
     funds.sort_unstable_by(|one, other| other.cmp(one));
@@ -387,7 +391,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     #[test]
-    fn shards_do_what_their_sum_would_do(
+    fn shards_behave_like_their_sum(
         shards in shards(1..=24),
         shares in [share(), share(), share()],
         parts_max in 0_usize..12,
@@ -399,7 +403,7 @@ proptest! {
     }
 
     #[test]
-    fn a_debit_takes_as_few_parts_as_can_be(mut shards in shards(1..=12), percent in 1..=100_i128) {
+    fn a_debit_takes_the_fewest_parts(mut shards in shards(1..=12), percent in 1..=100_i128) {
         for shard in &mut shards {
             shard.floor = shard.floor.or(Some(shard.posted - shard.outgoing - 7));
         }
@@ -414,7 +418,7 @@ proptest! {
         prop_assert_eq!(outcome.map(|parts| parts.len()), expected);
     }
 
-    /// One shard began beyond a bound: the others still do what the sum would do.
+    /// One shard started beyond a bound: the others still behave like their sum.
     #[test]
     fn a_shard_beyond_a_bound_changes_nothing_for_the_account(
         mut shards in shards(2..=24),
@@ -434,7 +438,7 @@ proptest! {
         }
     }
 
-    /// Any numbers at all: whatever is planned fits every shard, adds up, and ends.
+    /// Any numbers at all: a plan fits every shard, adds up, and terminates.
     #[test]
     fn no_number_breaks_a_plan(
         numbers in prop::collection::vec((edge(), edge(), edge(), edge(), edge()), 1..9),
@@ -485,7 +489,7 @@ proptest! {
     }
 }
 
-/// Numbers near the ends and the middle of 64 bits.
+/// Numbers near the limits and near the middle of 64 bits.
 fn edge() -> impl Strategy<Value = i64> {
     prop_oneof![
         Just(0),

@@ -1,4 +1,4 @@
-//! Which shard takes a write that several could take.
+//! The choice of a shard for a write that fits several.
 
 use counterfoil_core::ledger::balance::{Balance, Delta};
 use counterfoil_core::ledger::shard::{ShardPlan, plan};
@@ -17,9 +17,9 @@ fn posted(posted: i64) -> Delta {
     Delta { posted, ..NOTHING }
 }
 
-/// Each pair of shards differs in what is asked for and in what is not; only the first counts.
+/// The shards of a pair differ in the requested resource and in another; only the first counts.
 #[test]
-fn one_shard_is_chosen_for_what_is_asked_and_for_nothing_else() {
+fn a_shard_is_chosen_by_the_requested_resource_alone() {
     let chosen = |one: Balance, other: Balance, delta| match plan(&[other, one], delta, 9) {
         Ok(ShardPlan::Apply(parts)) => parts.iter().map(|part| part.shard).collect::<Vec<_>>(),
         other => panic!("{other:?}"),

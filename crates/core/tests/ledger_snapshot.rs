@@ -1,8 +1,8 @@
-//! Which snapshot goes when there are too many, and who reads the feed.
+//! The snapshot to drop when there are too many, and the readers of the feed.
 
-#![allow(clippy::expect_used, reason = "a beginning that is not valid must stop its test")]
+#![allow(clippy::expect_used, reason = "an invalid fixture must stop its test")]
 
-use counterfoil_core::ledger::snapshot::{FeedReader, Snapshot, superfluous};
+use counterfoil_core::ledger::snapshot::{FeedReader, Snapshot, snapshot_to_drop};
 use counterfoil_core::ledger::totals::Totals;
 use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_core::types::limits::SNAPSHOTS_MAX;
@@ -10,7 +10,7 @@ use counterfoil_core::types::position::Position;
 use counterfoil_core::types::time::Time;
 use proptest::prelude::*;
 
-/// A snapshot after so many entries; its position tells it apart.
+/// A snapshot after a number of entries, identified by position.
 fn after(entries: u64, position: u64) -> Snapshot {
     let totals = Totals { entries, ..Totals::default() };
     let tenant = TenantId::from_i64(2);
@@ -23,57 +23,58 @@ fn after(entries: u64, position: u64) -> Snapshot {
     }
 }
 
-/// Newest first, positions counted from 100 down.
+/// Newest first, positions counted down from 100.
 fn history(entries: &[u64]) -> Vec<Snapshot> {
     entries.iter().zip((0..=100).rev()).map(|(entries, position)| after(*entries, position)).collect()
 }
 
-/// Evenly far apart, the oldest after one entry.
+/// Evenly spaced, the oldest after one entry.
 fn even(count: usize, gap: u64) -> Vec<u64> {
     (0..).map(|place| 1 + place * gap).take(count).collect::<Vec<_>>().into_iter().rev().collect()
 }
 
 #[test]
-fn nothing_goes_while_there_is_room() {
+fn no_snapshot_is_dropped_while_there_is_room() {
     for count in [0, 1, SNAPSHOTS_MAX - 1] {
-        assert_eq!(superfluous(&after(10_000, 200), &history(&even(count, 10))), None, "{count}");
+        assert_eq!(snapshot_to_drop(&after(10_000, 200), &history(&even(count, 10))), None, "{count}");
     }
-    assert!(superfluous(&after(10_000, 200), &history(&even(SNAPSHOTS_MAX, 10))).is_some());
+    assert!(snapshot_to_drop(&after(10_000, 200), &history(&even(SNAPSHOTS_MAX, 10))).is_some());
 }
 
 #[test]
-fn of_snapshots_evenly_apart_the_oldest_that_has_neighbours_goes() {
+fn the_oldest_of_evenly_spaced_snapshots_is_dropped() {
     let older = history(&even(SNAPSHOTS_MAX, 10));
     let next = after(older[0].totals.entries + 10, 200);
-    assert_eq!(superfluous(&next, &older), Some(older[SNAPSHOTS_MAX - 2].position));
+    assert_eq!(snapshot_to_drop(&next, &older), Some(older[SNAPSHOTS_MAX - 2].position));
 }
 
 #[test]
-fn one_that_stands_close_between_its_neighbours_goes_before_older_ones() {
+fn a_crowded_snapshot_is_dropped_before_older_ones() {
     let mut entries = even(SNAPSHOTS_MAX, 1_000);
-    // The third newest moves to its elder neighbour, and that one's neighbour too: a gap of two where others have 2 000.
+    // The third newest snapshot moves next to its older neighbour: a gap of two where others have 2
+    // 000.
     entries[2] = entries[4] + 2;
     entries[3] = entries[4] + 1;
     let older = history(&entries);
     let next = after(entries[0] + 1_000, 200);
-    assert_eq!(superfluous(&next, &older), Some(older[3].position));
+    assert_eq!(snapshot_to_drop(&next, &older), Some(older[3].position));
 }
 
 #[test]
-fn of_two_that_are_equally_crowded_the_younger_goes() {
-    // Entries equal to the newest's: every gap is nothing, so every ratio is.
+fn the_younger_of_equally_crowded_snapshots_is_dropped() {
+    // As many entries as the newest snapshot: every gap is zero, and so is every ratio.
     let older = history(&[100; SNAPSHOTS_MAX]);
-    assert_eq!(superfluous(&after(100, 200), &older), Some(older[0].position));
+    assert_eq!(snapshot_to_drop(&after(100, 200), &older), Some(older[0].position));
 }
 
-/// Gap and age of each snapshot that has two neighbours.
+/// Gap and age of each snapshot with two neighbours.
 fn ratios(next: &Snapshot, older: &[Snapshot]) -> Vec<(u64, u64)> {
     let entries: Vec<u64> =
         std::iter::once(next).chain(older).map(|snapshot| snapshot.totals.entries).collect();
     entries.windows(3).map(|three| (three[0] - three[2], (entries[0] - three[1]).max(1))).collect()
 }
 
-/// The first of the least ratios, found by comparing each with all others as whole fractions.
+/// The first snapshot with the least ratio, by comparing all pairs as exact fractions.
 fn naive(next: &Snapshot, older: &[Snapshot]) -> Option<Position> {
     let ratios = ratios(next, older);
     let fraction = |(gap, age): (u64, u64)| (u128::from(gap), u128::from(age));
@@ -88,7 +89,7 @@ fn naive(next: &Snapshot, older: &[Snapshot]) -> Option<Position> {
 }
 
 #[test]
-fn the_reader_of_the_feed_has_its_word() {
+fn the_feed_reader_has_its_name() {
     assert_eq!(FeedReader::Projection.name(), "projection");
     assert_eq!(FeedReader::parse("projection"), Some(FeedReader::Projection));
     assert_eq!(FeedReader::parse("Projection"), None);
@@ -97,7 +98,7 @@ fn the_reader_of_the_feed_has_its_word() {
 
 proptest! {
     #[test]
-    fn the_least_spread_for_its_age_goes(
+    fn the_snapshot_with_the_least_gap_for_its_age_is_dropped(
         gaps in prop::collection::vec(prop_oneof![Just(0), 1..5_u64, 1..1_000_000_u64], SNAPSHOTS_MAX + 1),
     ) {
         let entries: Vec<u64> = gaps
@@ -110,6 +111,6 @@ proptest! {
         let (newest, older) = entries.split_last().expect("one more than the most");
         let older: Vec<u64> = older.iter().rev().copied().collect();
         let (next, older) = (after(*newest, 200), history(&older));
-        prop_assert_eq!(superfluous(&next, &older), naive(&next, &older));
+        prop_assert_eq!(snapshot_to_drop(&next, &older), naive(&next, &older));
     }
 }

@@ -1,6 +1,6 @@
 //! Totals against naive sums, seen from both sides.
 
-#![allow(clippy::expect_used, reason = "a beginning that is not valid must stop its test")]
+#![allow(clippy::expect_used, reason = "an invalid fixture must stop its test")]
 
 use counterfoil_core::ledger::account::Side;
 use counterfoil_core::ledger::balance::{Balance, Delta, Guarded};
@@ -41,7 +41,7 @@ fn each_layer_and_side_has_its_sum() {
 }
 
 #[test]
-fn a_view_is_in_terms_of_the_normal_side() {
+fn amounts_are_in_terms_of_the_normal_side() {
     let totals = Totals { debits: 100, credits: 30, debits_pending: 7, credits_pending: 4, entries: 9 };
     let debit = BalanceAmounts { posted: 70, outgoing: 4, incoming: 7, available: 66 };
     let credit = BalanceAmounts { posted: -70, outgoing: 7, incoming: 4, available: -77 };
@@ -50,7 +50,7 @@ fn a_view_is_in_terms_of_the_normal_side() {
 }
 
 #[test]
-fn the_largest_amounts_for_ages_do_not_overflow() {
+fn the_largest_amounts_do_not_overflow_totals() {
     let age = Totals { debits: i128::from(i64::MAX) * i128::from(i64::MAX), ..Totals::default() };
     let more = age.plus(Side::Debit, Layer::Posted, i64::MAX);
     assert_eq!(more.debits - age.debits, i128::from(i64::MAX));
@@ -84,7 +84,7 @@ proptest! {
             entries: legs.len() as u64,
         };
         prop_assert_eq!(totals, expected);
-        // Two parts of a history add up to the whole.
+        // The totals of two parts of a history add up to the totals of the whole.
         let (head, tail) = legs.split_at(cut.index(legs.len() + 1));
         prop_assert_eq!(fold(head).and(fold(tail)), totals);
         for normal in SIDES {
@@ -96,15 +96,15 @@ proptest! {
         }
     }
 
-    /// The journal and the guarded balance are two ways to the same numbers.
+    /// The journal and the guarded balance agree on every number.
     #[test]
-    fn what_entries_add_up_to_is_what_the_balance_holds(legs in legs()) {
+    fn the_sum_of_entries_equals_the_balance(legs in legs()) {
         for normal in SIDES {
             let none = Guarded { floor: false, cap: false };
             let mut balance = Balance::empty(TenantId::from_i64(2), AccountId::from_i64(1), 0, none);
             let mut totals = Totals::default();
             for leg in &legs {
-                // A release of more than is held is refused, and is then in neither.
+                // A release of more than the hold is refused, and then is in neither.
                 if let Ok(next) = balance.moved(Delta::of(leg, normal)) {
                     balance = next;
                     totals = totals.plus_leg(leg);

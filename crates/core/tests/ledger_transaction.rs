@@ -1,6 +1,6 @@
-//! Transactions: legs that balance and no others, and words that stand for every kind.
+//! Transactions: only balanced legs, and stored names of every kind.
 
-#![allow(clippy::expect_used, reason = "a beginning that is not valid must stop its test")]
+#![allow(clippy::expect_used, reason = "an invalid fixture must stop its test")]
 
 use counterfoil_core::ledger::account::Side;
 use counterfoil_core::ledger::transaction::{BadLegs, Layer, Leg, Legs, Transaction, TransactionKind};
@@ -38,7 +38,7 @@ fn fewer_than_two_legs_are_no_transaction() {
 }
 
 #[test]
-fn more_legs_than_a_set_can_bear_are_refused() {
+fn too_many_legs_are_refused() {
     let legs = |count: usize| -> Vec<Leg> {
         (0..)
             .zip(SIDES.into_iter().cycle())
@@ -60,7 +60,7 @@ fn an_amount_outside_the_bounds_is_named() {
 }
 
 #[test]
-fn an_account_stands_once_in_a_layer() {
+fn an_account_occurs_once_per_layer() {
     let twice = vec![debit(1, 5), credit(2, 3), credit(3, 1), credit(2, 1)];
     assert_eq!(Legs::balanced(twice), Err(BadLegs::Twice(3)));
     let to_itself = vec![debit(1, 5), credit(1, 5)];
@@ -98,7 +98,7 @@ fn a_transfer_debits_the_first_and_credits_the_second() {
 }
 
 #[test]
-fn words_stand_for_sides_and_layers() {
+fn sides_and_layers_parse_back_from_their_names() {
     for side in SIDES {
         assert_eq!(Side::parse(side.name()), Some(side));
         assert_ne!(side.opposite(), side);
@@ -126,16 +126,16 @@ fn kinds(number: i64) -> [TransactionKind; 9] {
 }
 
 #[test]
-fn a_kind_is_its_word_and_what_it_is_about() {
+fn a_kind_is_its_name_and_its_number() {
     for number in [0, 7, i64::MAX] {
         let kinds = kinds(number);
         let names: HashSet<&str> = kinds.into_iter().map(TransactionKind::name).collect();
-        assert_eq!(names.len(), kinds.len(), "one word each");
+        assert_eq!(names.len(), kinds.len(), "every name is different");
         for kind in kinds {
             let about = kind.about();
             assert!(about.is_none_or(|about| about == number));
             assert_eq!(TransactionKind::parse(kind.name(), about), Some(kind));
-            // About something where it is about nothing, or the other way round, it is no kind at all.
+            // A kind with a missing or a superfluous number does not parse.
             let other = if about.is_some() { None } else { Some(number) };
             assert_eq!(TransactionKind::parse(kind.name(), other), None, "{kind:?}");
         }
@@ -145,7 +145,7 @@ fn a_kind_is_its_word_and_what_it_is_about() {
 }
 
 #[test]
-fn entries_are_the_legs_in_order_with_the_commit_they_came_in() {
+fn entries_are_the_legs_in_order_with_their_commit() {
     let legs = Legs::balanced(vec![debit(1, 5), credit(2, 3), credit(3, 2)]).unwrap();
     let transaction = Transaction {
         id: TransactionId::from_i64(9),
@@ -175,7 +175,7 @@ fn entries_are_the_legs_in_order_with_the_commit_they_came_in() {
     }
 }
 
-/// Whether legs make a transaction, said once more and slowly.
+/// The rule for legs, restated naively.
 fn is_transaction(legs: &[Leg]) -> bool {
     let mut places = HashSet::new();
     let mut sums: HashMap<(Asset, Layer), i128> = HashMap::new();
@@ -201,7 +201,7 @@ fn any_leg() -> impl Strategy<Value = Leg> {
     })
 }
 
-/// Pairs that balance, on accounts of their own, shuffled.
+/// Balanced pairs on separate accounts, shuffled.
 fn pairs() -> impl Strategy<Value = Vec<Leg>> {
     prop::collection::vec(any_leg(), 1..=LEGS_MAX / 2)
         .prop_map(|legs| {
@@ -221,7 +221,7 @@ fn pairs() -> impl Strategy<Value = Vec<Leg>> {
 }
 
 #[test]
-fn what_was_posted_stands_apart_from_what_was_reserved() {
+fn posted_legs_are_separate_from_reserved_ones() {
     let released = |leg: Leg| Leg { layer: Layer::Released, ..leg };
     let legs = Legs::balanced(vec![released(debit(1, 9)), released(credit(2, 9)), debit(1, 5), credit(2, 5)]);
     assert_eq!(legs.expect("they balance").posted().as_slice(), [debit(1, 5), credit(2, 5)]);
@@ -229,7 +229,7 @@ fn what_was_posted_stands_apart_from_what_was_reserved() {
 
 proptest! {
     #[test]
-    fn legs_are_balanced_exactly_if_their_sums_are_nothing(legs in prop::collection::vec(any_leg(), 0..6)) {
+    fn legs_are_balanced_exactly_if_their_sums_are_zero(legs in prop::collection::vec(any_leg(), 0..6)) {
         prop_assert_eq!(Legs::balanced(legs.clone()).is_ok(), is_transaction(&legs));
     }
 

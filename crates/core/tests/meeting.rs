@@ -1,4 +1,5 @@
-//! What a request gets that finds a claim: every state, the same request or another, around every edge of time.
+//! The answer to a request that finds a claim: every state, the same request and another, around
+//! every window's end.
 
 mod given;
 
@@ -7,7 +8,7 @@ use counterfoil_core::idempotency::window::Windows;
 use counterfoil_core::types::time::{Span, Time};
 use given::{at, claim_in, fingerprint, lease_until, settled, states};
 
-/// Every edge any of the states has, one millisecond to each side, and the far ends of time.
+/// Every edge of any state, one millisecond to each side, and the limits of time.
 fn instants() -> Vec<Time> {
     let edges = [0, 500, 1_000, 2_000, 30_000, 180_000].map(at);
     let around =
@@ -24,7 +25,7 @@ fn other(claim: &Claim, now: Time) -> Meeting<'_> {
 }
 
 #[test]
-fn another_request_is_told_so_before_anything_else() {
+fn a_mismatch_precedes_every_other_answer() {
     for (name, state) in states() {
         let claim = claim_in(state);
         let remembers = matches!(name, "completed" | "failed_terminal" | "expired");
@@ -36,9 +37,9 @@ fn another_request_is_told_so_before_anything_else() {
 }
 
 #[test]
-fn a_request_at_work_is_never_free_nor_expired() {
+fn a_request_in_flight_is_neither_free_nor_expired() {
     for now in instants() {
-        // Even when the lease is over: whoever takes it over is not a client.
+        // Even after the lease: the recovery worker takes over, not a client.
         let in_flight = claim_in(ClaimState::InFlight(lease_until(30_000)));
         assert_eq!(same(&in_flight, now), Meeting::InFlight, "{now:?}");
         for waiting in [
@@ -83,7 +84,7 @@ fn a_tombstone_answers_until_its_end() {
 }
 
 #[test]
-fn dropping_the_answer_changes_nothing_a_client_sees() {
+fn dropping_the_answer_is_invisible_to_clients() {
     let kept = claim_in(ClaimState::Completed(settled(b"bytes")));
     let dropped = claim_in(ClaimState::Expired { tombstone_until: at(2_000) });
     for now in instants().into_iter().filter(|now| *now >= at(1_000)) {
@@ -104,7 +105,7 @@ fn without_a_tombstone_the_key_is_free_when_the_replay_ends() {
 }
 
 #[test]
-fn a_tombstone_for_good_never_frees_its_key() {
+fn a_permanent_tombstone_never_frees_its_key() {
     let for_good = Settled {
         windows: Windows { replay_until: at(1_000), tombstone_until: Time::MAX },
         ..settled(b"bytes")
@@ -119,7 +120,7 @@ fn a_tombstone_for_good_never_frees_its_key() {
 }
 
 #[test]
-fn the_sweeper_comes_when_a_window_is_over() {
+fn the_sweeper_comes_at_the_end_of_a_window() {
     let expected = |name: &str| match name {
         "completed" | "failed_terminal" => Some(at(1_000)),
         "expired" => Some(at(2_000)),

@@ -1,6 +1,6 @@
-//! Ids and the slots they are minted with: no id twice, no gap in a block, no slot in two hands.
+//! Ids and worker slots: no id twice, no gap in a block, no slot with two holders.
 
-#![allow(clippy::unwrap_used, reason = "a beginning that is not valid must stop its test")]
+#![allow(clippy::unwrap_used, reason = "an invalid fixture must stop its test")]
 
 use counterfoil_core::types::id::{EPOCH, Holder, Mint, MintError, Slot, nth_after};
 use counterfoil_core::types::limits::{IDS_PER_MS, WORKER_SLOTS};
@@ -17,7 +17,7 @@ fn mint(number: u16) -> Mint {
 }
 
 #[test]
-fn a_slot_is_free_from_the_end_of_its_lease_on_and_not_before() {
+fn a_slot_is_free_from_the_end_of_its_lease() {
     let slot = Slot::first(3, at(1_000), LEASE);
     assert_eq!(slot, Slot { number: 3, epoch: 1, lease_until: at(61_000), revision: 1 });
     assert!(!slot.is_free(at(60_999)));
@@ -37,7 +37,7 @@ fn a_renewal_keeps_the_holder_and_a_takeover_does_not() {
 }
 
 #[test]
-fn a_holder_is_stored_as_its_epoch_and_below_it_its_slot() {
+fn a_holder_is_stored_as_epoch_and_slot() {
     for (holder, stored) in [
         (Holder { slot: 0, epoch: 0 }, 0),
         (Holder { slot: 5, epoch: 0 }, 5),
@@ -51,7 +51,7 @@ fn a_holder_is_stored_as_its_epoch_and_below_it_its_slot() {
 }
 
 #[test]
-fn ids_of_one_instant_count_their_sequence_up_and_then_the_millisecond() {
+fn ids_of_one_instant_count_up_the_sequence_then_the_millisecond() {
     let mut mint = mint(5);
     let first = (1_000 << 22) | (5 << 8);
     for sequence in 0..i64::from(IDS_PER_MS) {
@@ -64,7 +64,7 @@ fn ids_of_one_instant_count_their_sequence_up_and_then_the_millisecond() {
 }
 
 #[test]
-fn a_mint_begins_after_what_the_holder_before_it_may_have_minted() {
+fn a_mint_begins_above_the_ids_of_the_previous_holder() {
     let slot = Slot::first(5, at(1_000), LEASE);
     let mut late = Mint::new(slot, at(1_500));
     assert_eq!(late.next(at(1_000)), Ok((1_501 << 22) | (5 << 8)));
@@ -72,7 +72,7 @@ fn a_mint_begins_after_what_the_holder_before_it_may_have_minted() {
 }
 
 #[test]
-fn a_block_is_what_its_first_id_says_and_nobody_gets_its_ids_again() {
+fn ids_of_a_block_follow_the_first_and_are_never_reused() {
     for count in [1, 2, 255, 256, 257, 600] {
         let mut whole = mint(5);
         whole.next(at(1_000)).unwrap();
@@ -94,7 +94,7 @@ fn a_block_beyond_the_lease_is_refused() {
 }
 
 #[test]
-fn the_place_of_an_id_that_does_not_fit_is_nowhere() {
+fn an_id_beyond_the_layout_does_not_exist() {
     assert_eq!(nth_after(i64::MAX, 0), Some(i64::MAX));
     assert_eq!(nth_after(i64::MAX, 1), None);
     assert_eq!(nth_after(0, usize::MAX), None);

@@ -1,6 +1,6 @@
-//! A payout: what is decided when it is made, and what follows from the provider's word.
+//! Payouts: the decision at creation, and the consequences of provider answers.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::unwrap_used, reason = "a failed setup step must stop the test")]
 
 mod given;
 
@@ -11,7 +11,7 @@ use counterfoil_core::outbox::{Flow, ParkReason, Payment};
 use counterfoil_core::payments::attempt::judge::AttemptVerdict;
 use counterfoil_core::payments::charge::{FailureCode, PaymentFailure};
 use counterfoil_core::payments::flow::SagaAction;
-use counterfoil_core::payments::follow::{Follow, NextStep, follow};
+use counterfoil_core::payments::follow::{Consequences, NextStep, follow};
 use counterfoil_core::payments::payout::create::{CreatePayout, NewPayout, PayoutIds, decide};
 use counterfoil_core::payments::payout::{Payout, PayoutStatus};
 use counterfoil_core::payments::provider::{Approval, ProviderStep, Rules, Stands, downstream_key};
@@ -65,12 +65,12 @@ fn payout(subject: &PaymentSubject) -> &Payout {
     }
 }
 
-fn after(verdict: &AttemptVerdict) -> Follow {
+fn after(verdict: &AttemptVerdict) -> Consequences {
     follow(&opening().work, verdict, at(10)).unwrap()
 }
 
 #[test]
-fn what_is_reserved_has_the_payouts_own_number_and_everything_is_bound_to_one_provider() {
+fn a_payout_has_one_number_and_one_provider() {
     let Opening { work, ledger, audit } = opening();
     assert_eq!(ledger, [SagaAction::Reserve]);
     let (outbox, made) = (&work.outbox, payout(&work.subject));
@@ -85,7 +85,7 @@ fn what_is_reserved_has_the_payouts_own_number_and_everything_is_bound_to_one_pr
 }
 
 #[test]
-fn a_payout_that_the_provider_takes_on_is_posted() {
+fn an_accepted_payout_is_posted() {
     let approval = Approval {
         reference: "po_1".into(),
         stands: Stands::PaidOut,
@@ -93,7 +93,7 @@ fn a_payout_that_the_provider_takes_on_is_posted() {
         asset: Some(usd()),
         payment: None,
     };
-    let Follow { subject, ledger, next_step } = after(&AttemptVerdict::Done(approval));
+    let Consequences { subject, ledger, next_step } = after(&AttemptVerdict::Done(approval));
     assert_eq!((ledger, next_step), (vec![SagaAction::Post], NextStep::Completed));
     let paid = payout(&subject);
     assert_eq!((paid.status, paid.revision), (PayoutStatus::Paid, 2));
@@ -103,11 +103,11 @@ fn a_payout_that_the_provider_takes_on_is_posted() {
 }
 
 #[test]
-fn a_payout_that_is_refused_frees_its_money_and_says_why() {
+fn a_refused_payout_frees_its_money_and_keeps_the_reason() {
     let failure =
         PaymentFailure { code: FailureCode::PayoutFailed, decline_code: Some("account_closed".into()) };
     let refused = AttemptVerdict::Failed { failure: failure.clone(), reference: Some("po_1".into()) };
-    let Follow { subject, ledger, next_step } = after(&refused);
+    let Consequences { subject, ledger, next_step } = after(&refused);
     assert_eq!((ledger, next_step), (vec![SagaAction::Release], NextStep::Failed(failure.clone())));
     let failed = payout(&subject);
     assert_eq!((failed.status, &failed.failure), (PayoutStatus::Failed, &Some(failure)));
@@ -115,9 +115,9 @@ fn a_payout_that_is_refused_frees_its_money_and_says_why() {
 }
 
 #[test]
-fn a_payout_that_is_parked_keeps_its_money_reserved() {
+fn a_parked_payout_keeps_its_money_reserved() {
     let parked = AttemptVerdict::Park { reason: ParkReason::AnswerDiffers, reference: Some("po_1".into()) };
-    let Follow { subject, ledger, next_step } = after(&parked);
+    let Consequences { subject, ledger, next_step } = after(&parked);
     assert_eq!(ledger, []);
     assert!(
         matches!(next_step, NextStep::Parked(outbox) if outbox.parked == Some(ParkReason::AnswerDiffers))
@@ -126,7 +126,7 @@ fn a_payout_that_is_parked_keeps_its_money_reserved() {
     assert_eq!((kept.status, kept.provider_reference.as_deref()), (PayoutStatus::Parked, Some("po_1")));
 }
 
-/// A provider remembers keys: another key for a step that is under way would execute it twice.
+/// Providers remember keys: another key for a step in progress would execute it twice.
 #[test]
 fn golden_downstream_keys() {
     let rules = Rules {

@@ -1,5 +1,4 @@
-//! Taking a charge over: a higher fence, work that is due again, and no certainty about what a lost holder did or is
-//! about to do.
+//! Takeovers: a higher fence, a new due time, and no certainty about a lost holder's calls.
 
 mod given;
 
@@ -49,7 +48,7 @@ fn open_claims_are_taken_over_and_ended_ones_are_not() {
 }
 
 #[test]
-fn the_work_is_due_again_when_the_new_lease_is_over() {
+fn the_work_is_due_at_the_end_of_the_new_lease() {
     for (name, state) in states().into_iter().take(4) {
         let resumed = resume(&claim_in(state), &outbox(), at(40_000)).unwrap();
         let history = resumed.outbox.history;
@@ -60,8 +59,8 @@ fn the_work_is_due_again_when_the_new_lease_is_over() {
 }
 
 #[test]
-fn a_lost_holder_may_be_calling_until_the_moment_it_is_taken_over() {
-    // The lease ended before that, exactly then, and not yet (its holder is known dead).
+fn a_lost_holder_may_call_until_the_takeover() {
+    // The lease ended before, ends exactly then, or still runs (its holder is known to have ended).
     for now in [at(40_000), at(30_000), at(10_000)] {
         for state in [
             ClaimState::InFlight(lease_until(30_000)),
@@ -75,7 +74,8 @@ fn a_lost_holder_may_be_calling_until_the_moment_it_is_taken_over() {
     }
 }
 
-/// The last call begins within the lease, leaves, is executed and becomes visible as late as the rules allow.
+/// The last call begins within the lease. It leaves, executes and becomes visible as late as the
+/// rules allow.
 #[test]
 fn not_found_is_no_proof_while_a_call_begun_under_the_lost_lease_may_be_unseen() {
     let rules = Rules {
@@ -102,7 +102,7 @@ fn not_found_is_no_proof_while_a_call_begun_under_the_lost_lease_may_be_unseen()
 }
 
 #[test]
-fn what_nobody_held_is_as_certain_as_before() {
+fn work_without_a_holder_stays_certain() {
     let waiting = [
         ClaimState::FailedRetry { not_before: at(500) },
         ClaimState::Uncertain(Custody::Waiting { not_before: at(500) }),
@@ -125,7 +125,7 @@ fn what_nobody_held_is_as_certain_as_before() {
 }
 
 #[test]
-fn the_record_says_who_went_on_from_where() {
+fn the_audit_record_names_the_state_before() {
     let claim = claim_in(ClaimState::InFlight(lease_until(30_000)));
     let audit = resume(&claim, &outbox(), at(40_000)).unwrap().audit;
     assert_eq!(audit.id, record_id(at(40_000), claim.revision + 1, 42));
@@ -136,7 +136,7 @@ fn the_record_says_who_went_on_from_where() {
 }
 
 #[test]
-fn a_take_over_can_be_taken_over() {
+fn a_takeover_can_be_taken_over() {
     let claim = claim_in(ClaimState::FailedRetry { not_before: at(500) });
     let first = resume(&claim, &outbox(), at(1_000)).unwrap();
     assert!(!first.outbox.history.unknown);

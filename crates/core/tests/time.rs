@@ -13,7 +13,7 @@ fn instants_move_by_lengths_of_time() {
 }
 
 #[test]
-fn what_lies_between_two_instants_is_never_negative() {
+fn the_time_between_two_instants_is_never_negative() {
     assert_eq!(Time::from_ms(9).since(Time::from_ms(5)), Span::from_ms(4));
     assert_eq!(Time::from_ms(5).since(Time::from_ms(5)), Span::ZERO);
     assert_eq!(Time::from_ms(5).since(Time::from_ms(-5)), Span::from_ms(10));

@@ -1,10 +1,10 @@
-//! Words that clients read or that travel in headers.
+//! Names read by clients or contained in headers.
 
 use counterfoil_core::idempotency::key::KeyError;
 use counterfoil_core::idempotency::reply::ReplyMedia;
 
 #[test]
-fn a_bad_key_is_explained_by_what_is_wrong_with_it() {
+fn a_malformed_key_is_explained() {
     for (error, says) in [
         (KeyError::Empty, "empty"),
         (KeyError::TooLong, "longer than 255"),
@@ -16,12 +16,12 @@ fn a_bad_key_is_explained_by_what_is_wrong_with_it() {
 }
 
 #[test]
-fn an_answer_is_json_or_a_problem() {
+fn every_media_type_has_its_name() {
     assert_eq!(ReplyMedia::Json.content_type(), "application/json");
     assert_eq!(ReplyMedia::Problem.content_type(), "application/problem+json");
 }
 
-/// Stores keep these words beside the bytes of an answer.
+/// Stores keep these names beside the bytes of an answer.
 #[test]
 fn golden_media() {
     for (media, word) in [(ReplyMedia::Json, "json"), (ReplyMedia::Problem, "problem")] {

@@ -1,12 +1,14 @@
-//! Administrative acts. Only one process may write an embedded store, so while a server runs the acts go through it: a
-//! Unix socket in the store's directory, open to the directory's owner only, one JSON line each way. A database takes
-//! them directly. Only what asks the payment provider needs an engine; where no server can be asked, one is started for
-//! the act.
+//! Administrative commands. Only a single process may write an embedded store, so a running server
+//! executes the commands on its store. The server listens on a Unix socket in the store's
+//! directory, open to the directory's owner only; requests and replies are JSON lines. Commands on
+//! a database run directly. Only resolving a dead letter needs an engine; without a server, the
+//! command starts a temporary engine.
 
 mod letters;
 
 use crate::config::Settings;
 use crate::exit::Exit;
+use crate::shared_services::shared_services;
 use crate::store_url::{StoreUrl, open_database};
 use crate::wire_up;
 use counterfoil_api::Metrics;
@@ -26,10 +28,10 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 
-/// An act. Secrets never travel: only their digests do.
+/// An administrative request. Only digests of secrets are sent.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(tag = "act", rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum Act {
+pub(crate) enum AdminRequest {
     CreateTenant { name: String, scopes: String, key_policy: Option<String>, digest: String, key_id: String },
     CreateKey { name: String, scopes: String, digest: String, key_id: String },
     RevokeKey { id: String },
@@ -39,112 +41,130 @@ pub(crate) enum Act {
     Resolve { id: String, resolution: String, reason: Option<String>, key: String },
 }
 
-impl Act {
-    /// How long it may take: the provider may have to be asked.
-    const fn patience(&self) -> Duration {
+impl AdminRequest {
+    /// The timeout; resolving may ask the payment provider.
+    const fn timeout(&self) -> Duration {
         match self {
-            Act::Resolve { .. } => Duration::from_mins(2),
-            Act::CreateTenant { .. }
-            | Act::CreateKey { .. }
-            | Act::RevokeKey { .. }
-            | Act::List
-            | Act::DeadLetters
-            | Act::DeadLetter { .. } => PATIENCE,
+            AdminRequest::Resolve { .. } => Duration::from_mins(2),
+            AdminRequest::CreateTenant { .. }
+            | AdminRequest::CreateKey { .. }
+            | AdminRequest::RevokeKey { .. }
+            | AdminRequest::List
+            | AdminRequest::DeadLetters
+            | AdminRequest::DeadLetter { .. } => TIMEOUT,
         }
     }
 }
 
-/// What came of it.
+/// The reply to an administrative request.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(untagged)]
-pub(crate) enum Told {
-    Tenants { tenants: Vec<TenantTold> },
+pub(crate) enum AdminReply {
+    Tenants { tenants: Vec<TenantRow> },
     Key { tenant: String, key_id: String, scopes: String, revoked: bool },
-    Letters { letters: Vec<LetterTold>, more: bool },
+    Letters { letters: Vec<DeadLetterRow>, more: bool },
     Resolved { resolved: serde_json::Value },
     Refused { why: String },
 }
 
-/// A tenant, as told.
+/// A tenant with its keys.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct TenantTold {
+pub(crate) struct TenantRow {
     pub(crate) name: String,
     pub(crate) key_policy: String,
-    pub(crate) keys: Vec<KeyTold>,
+    pub(crate) keys: Vec<KeyRow>,
 }
 
-/// A key, as told.
+/// An API key without its secret.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct KeyTold {
+pub(crate) struct KeyRow {
     pub(crate) id: String,
     pub(crate) scopes: String,
     pub(crate) revoked: bool,
 }
 
-/// A dead letter in its public form, and whose it is.
+/// A dead letter in its public form, with its tenant.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct LetterTold {
+pub(crate) struct DeadLetterRow {
     pub(crate) tenant: String,
     pub(crate) letter: serde_json::Value,
 }
 
 const SOCKET: &str = "admin.sock";
 const LINE_BYTES_MAX: u64 = 64 * 1024;
-/// Room for as many dead letters as are told at once.
+/// Room for a full list of dead letters.
 const ANSWER_BYTES_MAX: u64 = 2 * 1024 * 1024;
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Performs an act on a store: directly, or through the server that holds it.
-pub(crate) async fn perform(settings: &Settings, store: &StoreUrl, act: Act) -> Result<Told, Exit> {
-    let told = match store {
-        StoreUrl::Embedded(path) => on_directory(settings, path, act).await?,
+/// Runs a request on a store, directly or through the server that holds it.
+pub(crate) async fn run(
+    settings: &Settings,
+    store: &StoreUrl,
+    request: AdminRequest,
+) -> Result<AdminReply, Exit> {
+    let reply = match store {
+        StoreUrl::Embedded(path) => run_on_directory(settings, path, request).await?,
         StoreUrl::Postgres(url) => {
             let store = open_database(url, counterfoil_store_postgres::Options::default()).await?;
-            directly(settings, store, act).await?
+            run_on_store(settings, store, request).await?
         }
         StoreUrl::Memory => {
             return Err(Exit::refused("a memory store lives in its own process only; give --store URL"));
         }
     };
-    match told {
-        Told::Refused { why } => Err(Exit::refused(why)),
-        fine @ (Told::Tenants { .. } | Told::Key { .. } | Told::Letters { .. } | Told::Resolved { .. }) => {
-            Ok(fine)
-        }
+    match reply {
+        AdminReply::Refused { why } => Err(Exit::refused(why)),
+        fine @ (AdminReply::Tenants { .. }
+        | AdminReply::Key { .. }
+        | AdminReply::Letters { .. }
+        | AdminReply::Resolved { .. }) => Ok(fine),
     }
 }
 
-async fn directly<S: Store>(settings: &Settings, store: S, act: Act) -> Result<Told, Exit> {
-    if matches!(act, Act::Resolve { .. }) {
-        return resolve_alone(settings, store, act).await;
+async fn run_on_store<S: Store>(
+    settings: &Settings,
+    store: S,
+    request: AdminRequest,
+) -> Result<AdminReply, Exit> {
+    if matches!(request, AdminRequest::Resolve { .. }) {
+        return resolve_with_own_engine(settings, store, request).await;
     }
     let ids = IdMint::claim(&store).await.map_err(Exit::refused)?;
-    Ok(act_on(&Register { store: &store, ids: &ids }, act).await)
+    Ok(run_on_register(&Register { store: &store, ids: &ids }, request).await)
 }
 
-/// Resolves a dead letter with an engine of its own.
-async fn resolve_alone<S: Store>(settings: &Settings, store: S, act: Act) -> Result<Told, Exit> {
+/// Resolves a dead letter with a temporary engine.
+async fn resolve_with_own_engine<S: Store>(
+    settings: &Settings,
+    store: S,
+    request: AdminRequest,
+) -> Result<AdminReply, Exit> {
     if settings.gateway.url.is_none() {
         return Err(Exit::refused(
             "no server can be asked, and the payment provider is not known; start the server, or give --gateway URL",
         ));
     }
     let gateway = wire_up::gateway(settings)?;
-    let engine = wire_up::start(settings, gateway, store, &Arc::new(Metrics::new())).await?;
-    let told = act_through(&engine, act).await;
+    let shared = shared_services(settings)?;
+    let engine = wire_up::start(settings, gateway, shared, store, &Arc::new(Metrics::new())).await?;
+    let reply = run_on_service(&engine, request).await;
     engine.close();
     engine.drain(Span::from_ms(settings.server.drain_ms)).await;
-    Ok(told)
+    Ok(reply)
 }
 
-async fn on_directory(settings: &Settings, path: &Path, act: Act) -> Result<Told, Exit> {
-    if !path.exists() && !matches!(act, Act::CreateTenant { .. }) {
+async fn run_on_directory(
+    settings: &Settings,
+    path: &Path,
+    request: AdminRequest,
+) -> Result<AdminReply, Exit> {
+    if !path.exists() && !matches!(request, AdminRequest::CreateTenant { .. }) {
         return Err(Exit::refused(format!("there is no store at {}; check --store", path.display())));
     }
     match EmbeddedStore::open(path, counterfoil_store_embedded::Options::default()) {
-        Ok(store) => directly(settings, store, act).await,
+        Ok(store) => run_on_store(settings, store, request).await,
         Err(locked @ OpenError::Locked { .. }) => {
-            ask_server(&path.join(SOCKET), &act).await.map_err(|error| {
+            ask_server(&path.join(SOCKET), &request).await.map_err(|error| {
                 Exit::refused(format!("{locked}; its server could not be asked either: {error}"))
             })
         }
@@ -152,23 +172,23 @@ async fn on_directory(settings: &Settings, path: &Path, act: Act) -> Result<Told
     }
 }
 
-async fn ask_server(socket: &Path, act: &Act) -> std::io::Result<Told> {
+async fn ask_server(socket: &Path, request: &AdminRequest) -> std::io::Result<AdminReply> {
     let asking = async {
         let mut stream = UnixStream::connect(socket).await?;
-        let mut line = serde_json::to_vec(act)?;
+        let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
         stream.write_all(&line).await?;
         let mut answer = String::new();
         BufReader::new(stream.take(ANSWER_BYTES_MAX)).read_line(&mut answer).await?;
         Ok(serde_json::from_str(&answer)?)
     };
-    tokio::time::timeout(act.patience(), asking).await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
+    tokio::time::timeout(request.timeout(), asking).await.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()))
 }
 
-/// Listens for acts in the store's directory, for the life of the server.
+/// Opens the admin socket in the store's directory. The server removes the socket when stopping.
 pub(crate) fn listen(directory: &Path) -> std::io::Result<(UnixListener, PathBuf)> {
     let path = directory.join(SOCKET);
-    // The directory's lock is held, so a socket that is still there belongs to a dead process.
+    // We hold the directory's lock, so an existing socket belongs to a dead process.
     match std::fs::remove_file(&path) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
@@ -178,7 +198,7 @@ pub(crate) fn listen(directory: &Path) -> std::io::Result<(UnixListener, PathBuf
     Ok((listener, path))
 }
 
-/// Serves acts one after another.
+/// Serves administrative requests one after another.
 pub(crate) async fn serve(listener: UnixListener, service: Arc<dyn Service>) {
     loop {
         let Ok((stream, _)) = listener.accept().await else {
@@ -200,32 +220,33 @@ async fn answer(stream: UnixStream, service: &dyn Service) -> std::io::Result<()
     let (read, mut write) = stream.into_split();
     let mut line = String::new();
     let mut reader = BufReader::new(read.take(LINE_BYTES_MAX));
-    within(PATIENCE, reader.read_line(&mut line)).await??;
-    let told = match serde_json::from_str::<Act>(&line) {
-        Ok(act) => {
-            if let Act::Resolve { id, resolution, .. } = &act {
-                // The timeline has the decision; who made it on this machine is known only here.
+    within(TIMEOUT, reader.read_line(&mut line)).await??;
+    let reply = match serde_json::from_str::<AdminRequest>(&line) {
+        Ok(request) => {
+            if let AdminRequest::Resolve { id, resolution, .. } = &request {
+                // The timeline records the decision; only this log records the operating-system
+                // user.
                 tracing::info!(operator, dead_letter = %id, resolution, "an operator resolves a dead letter");
             }
-            within(act.patience(), act_through(service, act)).await?
+            within(request.timeout(), run_on_service(service, request)).await?
         }
-        Err(error) => Told::Refused { why: format!("the request cannot be read: {error}") },
+        Err(error) => AdminReply::Refused { why: format!("the request cannot be read: {error}") },
     };
-    let mut line = serde_json::to_vec(&told)?;
+    let mut line = serde_json::to_vec(&reply)?;
     line.push(b'\n');
-    within(PATIENCE, write.write_all(&line)).await?
+    within(TIMEOUT, write.write_all(&line)).await?
 }
 
-async fn within<T>(patience: Duration, work: impl Future<Output = T>) -> std::io::Result<T> {
-    tokio::time::timeout(patience, work).await.map_err(|_| ErrorKind::TimedOut.into())
+async fn within<T>(timeout: Duration, work: impl Future<Output = T>) -> std::io::Result<T> {
+    tokio::time::timeout(timeout, work).await.map_err(|_| ErrorKind::TimedOut.into())
 }
 
-/// The same acts on a bare register and on a running service.
-macro_rules! act {
-    ($on:expr, $act:expr, $id:ident => $revoke:expr, $letters:expr, $resolve:expr) => {{
-        let refused = |error: AdminError| Told::Refused { why: error.to_string() };
-        match $act {
-            Act::CreateTenant { name, scopes, key_policy, digest, key_id } => {
+/// Runs a request on a bare register or on a running service.
+macro_rules! run_request {
+    ($on:expr, $request:expr, $id:ident => $revoke:expr, $letters:expr, $resolve:expr) => {{
+        let refused = |error: AdminError| AdminReply::Refused { why: error.to_string() };
+        match $request {
+            AdminRequest::CreateTenant { name, scopes, key_policy, digest, key_id } => {
                 let (Some(digest), Some(granted)) = (parse_digest(&digest), Scopes::parse(&scopes)) else {
                     return malformed();
                 };
@@ -233,55 +254,55 @@ macro_rules! act {
                 let new = NewTenant { name, key_policy, digest, key_id: key_id.clone(), scopes: granted };
                 match $on.create_tenant(new).await {
                     Ok(tenant) => {
-                        Told::Key { tenant: tenant.name.to_string(), key_id, scopes, revoked: false }
+                        AdminReply::Key { tenant: tenant.name.to_string(), key_id, scopes, revoked: false }
                     }
                     Err(error) => refused(error),
                 }
             }
-            Act::CreateKey { name, scopes, digest, key_id } => {
+            AdminRequest::CreateKey { name, scopes, digest, key_id } => {
                 let (Some(digest), Some(granted)) = (parse_digest(&digest), Scopes::parse(&scopes)) else {
                     return malformed();
                 };
                 match $on.create_key(NewKey { tenant: name, digest, key_id, scopes: granted }).await {
-                    Ok(key) => told_key(&key),
+                    Ok(key) => key_reply(&key),
                     Err(error) => refused(error),
                 }
             }
-            Act::RevokeKey { id: $id } => match $revoke.await {
-                Ok(key) => told_key(&key),
+            AdminRequest::RevokeKey { id: $id } => match $revoke.await {
+                Ok(key) => key_reply(&key),
                 Err(error) => refused(error),
             },
-            Act::List => match $on.tenants().await {
-                Ok(tenants) => told_tenants(tenants),
-                Err(error) => Told::Refused { why: error.to_string() },
+            AdminRequest::List => match $on.tenants().await {
+                Ok(tenants) => tenants_reply(tenants),
+                Err(error) => AdminReply::Refused { why: error.to_string() },
             },
-            Act::DeadLetters => letters::list(&$letters).await,
-            Act::DeadLetter { id } => letters::show(&$letters, &id).await,
-            Act::Resolve { id, resolution, reason, key } => {
+            AdminRequest::DeadLetters => letters::list(&$letters).await,
+            AdminRequest::DeadLetter { id } => letters::show(&$letters, &id).await,
+            AdminRequest::Resolve { id, resolution, reason, key } => {
                 $resolve(letters::Decision { id, resolution, reason, key }).await
             }
         }
     }};
 }
 
-async fn act_on<S: Store>(register: &Register<'_, S>, act: Act) -> Told {
-    let letters = letters::Stopped::of(register);
-    // Whoever has no engine has been told so before.
+async fn run_on_register<S: Store>(register: &Register<'_, S>, request: AdminRequest) -> AdminReply {
+    let letters = letters::StoreReader::of(register);
+    // Requests that need an engine never get here.
     let resolve = async |_: letters::Decision| malformed();
-    act!(register, act, id => register.revoke_key(&id), letters, resolve)
+    run_request!(register, request, id => register.revoke_key(&id), letters, resolve)
 }
 
-async fn act_through(service: &dyn Service, act: Act) -> Told {
+async fn run_on_service(service: &dyn Service, request: AdminRequest) -> AdminReply {
     let resolve = |decision| letters::resolve(service, decision);
-    act!(service, act, id => service.revoke_key(id), letters::Served(service), resolve)
+    run_request!(service, request, id => service.revoke_key(id), letters::EngineReader(service), resolve)
 }
 
-fn malformed() -> Told {
-    Told::Refused { why: "the request cannot be read; use the same version as the server".into() }
+fn malformed() -> AdminReply {
+    AdminReply::Refused { why: "the request cannot be read; use the same version as the server".into() }
 }
 
-fn told_key(key: &counterfoil_core::tenancy::ApiKey) -> Told {
-    Told::Key {
+fn key_reply(key: &counterfoil_core::tenancy::ApiKey) -> AdminReply {
+    AdminReply::Key {
         tenant: key.tenant.to_string(),
         key_id: key.id.clone(),
         scopes: key.scopes.names(),
@@ -289,18 +310,18 @@ fn told_key(key: &counterfoil_core::tenancy::ApiKey) -> Told {
     }
 }
 
-fn told_tenants(
+fn tenants_reply(
     tenants: Vec<(counterfoil_core::tenancy::Tenant, Vec<counterfoil_core::tenancy::ApiKey>)>,
-) -> Told {
-    let told = tenants.into_iter().map(|(tenant, keys)| TenantTold {
+) -> AdminReply {
+    let reply = tenants.into_iter().map(|(tenant, keys)| TenantRow {
         name: tenant.name.to_string(),
         key_policy: tenant.key_policy.map_or("server's", KeyPolicy::name).to_owned(),
         keys: keys
             .into_iter()
-            .map(|key| KeyTold { revoked: key.revoked_at.is_some(), scopes: key.scopes.names(), id: key.id })
+            .map(|key| KeyRow { revoked: key.revoked_at.is_some(), scopes: key.scopes.names(), id: key.id })
             .collect(),
     });
-    Told::Tenants { tenants: told.collect() }
+    AdminReply::Tenants { tenants: reply.collect() }
 }
 
 fn parse_digest(hex: &str) -> Option<Digest> {

@@ -1,8 +1,8 @@
-//! How a command ends when it cannot do its work: one clear sentence on stderr and a code.
+//! The end of a command that failed: one clear sentence on stderr and an exit code.
 
 use std::process::ExitCode;
 
-/// A refusal.
+/// A failed command: exit code and sentence.
 #[derive(Debug)]
 pub(crate) struct Exit {
     code: u8,
@@ -10,18 +10,18 @@ pub(crate) struct Exit {
 }
 
 impl Exit {
-    /// Bad settings, an unreachable store, a taken port: nothing was done.
+    /// Bad settings, an unreachable store or a taken port: nothing was done.
     pub(crate) fn refused(sentence: impl std::fmt::Display) -> Exit {
         Exit { code: 2, sentence: sentence.to_string() }
     }
 
-    /// The work was begun and failed.
+    /// The work began and failed.
     pub(crate) fn failed(sentence: impl std::fmt::Display) -> Exit {
         Exit { code: 1, sentence: sentence.to_string() }
     }
 
-    /// Says it.
-    pub(crate) fn tell(self) -> ExitCode {
+    /// Prints the sentence and returns the code.
+    pub(crate) fn report(self) -> ExitCode {
         eprintln!("counterfoil: {}", self.sentence.trim_end());
         ExitCode::from(self.code)
     }

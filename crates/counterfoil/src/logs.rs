@@ -1,4 +1,4 @@
-//! Structured logs on stderr: readable where a person looks, JSON where a program does.
+//! Structured logs on stderr: text on a terminal, JSON elsewhere.
 
 use crate::config::{LogFormat, Settings};
 use crate::exit::Exit;
@@ -8,7 +8,7 @@ use tracing_subscriber::EnvFilter;
 /// Starts logging for the life of the process.
 pub(crate) fn start(settings: &Settings) -> Result<(), Exit> {
     let filter = EnvFilter::try_new(&settings.log.level).map_err(|error| {
-        Exit::refused(format!("log.level cannot be read ({error}); say for example `info`"))
+        Exit::refused(format!("log.level cannot be read ({error}); use for example `info`"))
     })?;
     let json = match settings.log.format {
         LogFormat::Json => true,
@@ -22,10 +22,10 @@ pub(crate) fn start(settings: &Settings) -> Result<(), Exit> {
     } else {
         builder.with_ansi(std::io::stderr().is_terminal()).try_init()
     };
-    // A panic's message may hold anything; where it happened is enough to find it.
+    // Log only the place of a panic: its message may hold anything.
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
-        tracing::error!(place, "a task panicked; its request fails, the process goes on");
+        tracing::error!(place, "a task panicked: its request fails, the process continues");
     }));
     started.map_err(|error| Exit::failed(format!("logging could not start: {error}")))
 }

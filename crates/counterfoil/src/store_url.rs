@@ -1,30 +1,24 @@
-//! Store URLs: a path or `file:PATH`, `postgres://…`, `memory:`, and the one other builds will serve.
+//! Store URLs: a path or `file:PATH`, `postgres://…`, `memory:`.
 
 use crate::exit::Exit;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_store_postgres::{OpenError, Options, PostgresStore, Reach};
 use std::path::PathBuf;
 
-/// Where everything is kept.
+/// The place of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StoreUrl {
-    /// A directory.
+    /// The directory of an embedded store.
     Embedded(PathBuf),
-    /// A database; the URL may hold a password.
+    /// A PostgreSQL database; the URL may hold a password.
     Postgres(Masked<String>),
-    /// This process's memory: for tests.
+    /// Memory of this process, for tests.
     Memory,
 }
 
 impl StoreUrl {
-    /// Reads a URL; what it cannot serve is refused with what to do instead.
+    /// Parses a store URL; the refusal of an unknown one lists the known forms.
     pub(crate) fn parse(url: &str) -> Result<StoreUrl, Exit> {
-        let later = |name: &str| {
-            let name = name.to_owned();
-            Err(Exit::refused(format!(
-                "this version has no {name} store yet; give a directory (--store ./counterfoil-data) instead"
-            )))
-        };
         match url.split_once(':') {
             Some(("memory", "")) => Ok(StoreUrl::Memory),
             Some(("file", path)) if !path.is_empty() => {
@@ -33,10 +27,12 @@ impl StoreUrl {
             Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => {
                 Ok(StoreUrl::Postgres(Masked::new(url.to_owned())))
             }
-            Some(("dynamodb", _)) => later("DynamoDB"),
+            Some(("dynamodb", _)) => Err(Exit::refused(
+                "this build has no DynamoDB store; give a path, file:PATH, postgres://USER@HOST/DATABASE or memory:",
+            )),
             Some((scheme, rest)) if rest.starts_with("//") || scheme == "file" || scheme == "memory" => {
                 Err(Exit::refused(format!(
-                    "the store URL's scheme `{scheme}` with what follows it is not known; give a path, file:PATH, postgres://USER@HOST/DATABASE or memory:"
+                    "this form of store URL is not known (scheme `{scheme}`); give a path, file:PATH, postgres://USER@HOST/DATABASE or memory:"
                 )))
             }
             Some(_) | None if url.is_empty() => Err(Exit::refused(
@@ -47,7 +43,8 @@ impl StoreUrl {
     }
 }
 
-/// Opens a database. An empty one gets its tables first; one with older tables is left to `counterfoil migrate`.
+/// Opens a database. An empty one gets its tables; older tables must be upgraded with `counterfoil
+/// migrate`.
 pub(crate) async fn open_database(url: &Masked<String>, options: Options) -> Result<PostgresStore, Exit> {
     match PostgresStore::open(url.reveal(), options.clone()).await {
         Err(OpenError::NotMigrated) => {
@@ -80,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_served_is_refused() {
+    fn unusable_urls_are_refused() {
         for url in ["", "dynamodb://t", "http://x", "file:", "memory:x"] {
             assert!(StoreUrl::parse(url).is_err(), "{url}");
         }

@@ -1,9 +1,10 @@
-//! The one place where adapters meet the engine.
+//! Connects the adapters to the engine.
 
 use crate::admin;
 use crate::cli::DEMO_KEY;
 use crate::config::{KeyPolicy as PolicyWord, RequestLog, Reuse, Settings};
 use crate::exit::Exit;
+use crate::shared_services::shared_services;
 use crate::store_url::{StoreUrl, open_database};
 use counterfoil_api::{ApiSettings, App, Metrics};
 use counterfoil_core::idempotency::claim::LeasePolicy;
@@ -14,18 +15,15 @@ use counterfoil_core::types::digest::MacKey;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::reference::References;
 use counterfoil_core::types::time::{Span, Time};
-use counterfoil_engine::answers::SharedCache;
 use counterfoil_engine::policy::EnginePolicy;
 use counterfoil_engine::service::{AdminError, NewTenant, Service};
 use counterfoil_engine::world::TokioWorld;
 use counterfoil_engine::{Engine, Parts, SharedServices};
-use counterfoil_gateway::fence::Fence;
 use counterfoil_gateway::profile::PROFILES;
 use counterfoil_gateway::{Inbox, ProviderProfile, Routes, breaker};
 use counterfoil_gateway_peer::PeerGateway;
-use counterfoil_gateway_stripe::signature::Secret;
-use counterfoil_gateway_stripe::{Bounds, StripeGateway, StripeInbox};
-use counterfoil_redis::Redis;
+use counterfoil_gateway_stripe::signature::WebhookSecret;
+use counterfoil_gateway_stripe::{ProfileOverrides, StripeGateway, StripeInbox};
 use counterfoil_store::Store;
 use counterfoil_store::memory::MemoryStore;
 use counterfoil_store_embedded::EmbeddedStore;
@@ -38,17 +36,17 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Says hello once the server is ready; given for `dev`, which also gets the demo tenant.
+/// Called once the server is ready. Only `dev` has one, and also gets the demo tenant.
 pub(crate) type Greeting = Box<dyn FnOnce() + Send>;
 
-/// Every connector of this server: one for the provider, one for each peer.
+/// The connectors of a server: to the provider and to each peer.
 pub(crate) type Connectors = Routes<StripeGateway, PeerGateway>;
 
-/// The connectors the settings name.
+/// The connectors named by the settings.
 pub(crate) fn gateway(settings: &Settings) -> Result<Connectors, Exit> {
     let mut peers = BTreeMap::new();
     for (name, url) in &settings.peers {
-        let peer = PeerGateway::new(counterfoil_gateway_peer::Settings {
+        let peer = PeerGateway::new(counterfoil_gateway_peer::PeerSettings {
             name: name.clone(),
             url: Masked::new(url.reveal().to_owned()),
             retention: Span::from_ms(settings.peering.retention_ms),
@@ -76,13 +74,13 @@ fn provider(settings: &Settings) -> Result<StripeGateway, Exit> {
             known.join(", ")
         )));
     };
-    StripeGateway::new(counterfoil_gateway_stripe::Settings {
+    StripeGateway::new(counterfoil_gateway_stripe::StripeSettings {
         url: Masked::new(url.reveal().to_owned()),
         profile,
-        bounds: Bounds {
-            dedup_window: given(settings.gateway.dedup_window_ms),
-            late_delivery: given(settings.gateway.late_delivery_ms),
-            query_lag: given(settings.gateway.query_lag_ms),
+        bounds: ProfileOverrides {
+            dedup_window: nonzero_span(settings.gateway.dedup_window_ms),
+            late_delivery: nonzero_span(settings.gateway.late_delivery_ms),
+            query_lag: nonzero_span(settings.gateway.query_lag_ms),
         },
         timeout: Duration::from_millis(settings.gateway.timeout_ms),
         connections_max: settings.gateway.connections_max,
@@ -90,22 +88,22 @@ fn provider(settings: &Settings) -> Result<StripeGateway, Exit> {
     .map_err(Exit::refused)
 }
 
-/// The inbox of the provider, under the name its charges have; none without a secret to know it by.
+/// The provider's inbox, under the provider name of its charges; none without a secret.
 fn inboxes(settings: &Settings) -> Vec<Box<dyn Inbox>> {
-    let secrets: Vec<Secret> =
-        settings.gateway.webhook_secrets.iter().map(|secret| Secret::new(secret.reveal())).collect();
+    let secrets: Vec<WebhookSecret> =
+        settings.gateway.webhook_secrets.iter().map(|secret| WebhookSecret::new(secret.reveal())).collect();
     match ProviderProfile::named(&settings.gateway.profile) {
         Some(profile) if !secrets.is_empty() => vec![Box::new(StripeInbox::new(profile.name, secrets))],
         Some(_) | None => Vec::new(),
     }
 }
 
-/// A bound that was set; zero is none.
-fn given(ms: u64) -> Option<Span> {
+/// A configured bound; zero means none.
+fn nonzero_span(ms: u64) -> Option<Span> {
     (ms > 0).then(|| Span::from_ms(ms))
 }
 
-/// Opens the store and serves until a signal; then drains.
+/// Opens the store, serves until a signal, then drains.
 pub(crate) async fn serve(
     settings: &Settings,
     listener: TcpListener,
@@ -113,9 +111,11 @@ pub(crate) async fn serve(
     greeting: Option<Greeting>,
 ) -> Result<(), Exit> {
     let metrics = Arc::new(Metrics::new());
+    let shared = shared_services(settings)?;
+    let server = Server { settings, listener, gateway, shared, metrics: Arc::clone(&metrics), greeting };
     match StoreUrl::parse(settings.store.url.reveal())? {
         StoreUrl::Embedded(path) => {
-            let observed = Arc::clone(&metrics);
+            let observed = metrics;
             let options = counterfoil_store_embedded::Options {
                 observe: Some(Arc::new(move |sets, took| {
                     observed.observe_commit_batch(sets, took.as_secs_f64());
@@ -123,10 +123,10 @@ pub(crate) async fn serve(
                 ..Default::default()
             };
             let store = EmbeddedStore::open(&path, options).map_err(Exit::refused)?;
-            run(settings, listener, gateway, store, metrics, Some(path), greeting).await
+            server.run(store, Some(path)).await
         }
         StoreUrl::Postgres(url) => {
-            let observed = Arc::clone(&metrics);
+            let observed = metrics;
             let options = counterfoil_store_postgres::Options {
                 replay_window: Span::from_ms(settings.idempotency.replay_window_ms),
                 observe: Some(Arc::new(move |sets, took| {
@@ -135,7 +135,7 @@ pub(crate) async fn serve(
                 ..Default::default()
             };
             let store = open_database(&url, options).await?;
-            run(settings, listener, gateway, store, metrics, None, greeting).await
+            server.run(store, None).await
         }
         StoreUrl::Memory => {
             let start = (Instant::now(), SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
@@ -143,7 +143,7 @@ pub(crate) async fn serve(
                 let now = start.1.saturating_add(start.0.elapsed());
                 Time::from_ms(i64::try_from(now.as_millis()).unwrap_or(i64::MAX))
             };
-            run(settings, listener, gateway, MemoryStore::new(Arc::new(clock)), metrics, None, greeting).await
+            server.run(MemoryStore::new(Arc::new(clock)), None).await
         }
     }
 }
@@ -152,6 +152,7 @@ pub(crate) async fn serve(
 pub(crate) async fn start<S: Store>(
     settings: &Settings,
     gateway: Connectors,
+    shared: SharedServices,
     store: S,
     metrics: &Arc<Metrics>,
 ) -> Result<Engine<S, Connectors, TokioWorld>, Exit> {
@@ -164,75 +165,71 @@ pub(crate) async fn start<S: Store>(
         store,
         gateway,
     };
-    Engine::start_with(parts, beside(settings)?).await.map_err(Exit::refused)
+    Engine::start_with(parts, shared).await.map_err(Exit::refused)
 }
 
-/// What this server shares with others beside the store. Nothing is connected yet: a server that is away stops nobody.
-fn beside(settings: &Settings) -> Result<SharedServices, Exit> {
-    let Some(url) = &settings.redis.url else { return Ok(SharedServices::default()) };
-    let timeout = Duration::from_millis(settings.redis.timeout_ms);
-    let redis = Arc::new(Redis::new(url.reveal(), timeout).map_err(Exit::refused)?);
-    let ttl = settings.redis.fence_ttl_ms.min(settings.idempotency.lease_ms);
-    Ok(SharedServices {
-        fence: Some((Arc::clone(&redis) as Arc<dyn Fence>, Span::from_ms(ttl))),
-        shelf: Some(redis as Arc<dyn SharedCache>),
-    })
-}
-
-async fn run<S: Store>(
-    settings: &Settings,
+/// A server, complete except for the store.
+struct Server<'a> {
+    settings: &'a Settings,
     listener: TcpListener,
     gateway: Connectors,
-    store: S,
+    shared: SharedServices,
     metrics: Arc<Metrics>,
-    directory: Option<PathBuf>,
     greeting: Option<Greeting>,
-) -> Result<(), Exit> {
-    let engine = start(settings, gateway, store, &metrics).await?;
-    let service: Arc<dyn Service> = Arc::new(engine.clone());
-    if greeting.is_some() {
-        demo_tenant(&*service).await?;
-    }
-    let acts = match directory {
-        Some(directory) => {
-            let (socket, path) = admin::listen(&directory).map_err(|error| {
-                Exit::refused(format!("the admin socket in the store's directory cannot be made: {error}"))
-            })?;
-            Some((tokio::spawn(admin::serve(socket, Arc::clone(&service))), path))
+}
+
+impl Server<'_> {
+    /// Serves until a signal, then drains. A store in a directory also gets an admin socket there.
+    async fn run<S: Store>(self, store: S, directory: Option<PathBuf>) -> Result<(), Exit> {
+        let Server { settings, listener, gateway, shared, metrics, greeting } = self;
+        let engine = start(settings, gateway, shared, store, &metrics).await?;
+        let service: Arc<dyn Service> = Arc::new(engine.clone());
+        if greeting.is_some() {
+            demo_tenant(&*service).await?;
         }
-        None => None,
-    };
-    let app = App::new(service, metrics, api_settings(settings), inboxes(settings));
-    if let Some(greet) = greeting {
-        greet();
+        let admin_socket = match directory {
+            Some(directory) => {
+                let (socket, path) = admin::listen(&directory).map_err(|error| {
+                    Exit::refused(format!(
+                        "the admin socket in the store's directory cannot be made: {error}"
+                    ))
+                })?;
+                Some((tokio::spawn(admin::serve(socket, Arc::clone(&service))), path))
+            }
+            None => None,
+        };
+        let app = App::new(service, metrics, api_settings(settings), inboxes(settings));
+        if let Some(greet) = greeting {
+            greet();
+        }
+        let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
+        tracing::info!(address, "ready");
+        let drain = Duration::from_millis(settings.server.drain_ms);
+        let draining = engine.clone();
+        let stop_requested_at = Arc::new(OnceLock::new());
+        let requested_at = Arc::clone(&stop_requested_at);
+        let shutdown = async move {
+            termination_signal().await;
+            requested_at.get_or_init(Instant::now);
+            tracing::info!("draining: no new claims, finishing work under way");
+            // Refuse new claims at once; work under way is awaited below.
+            draining.close();
+        };
+        counterfoil_api::serve(listener, app, shutdown, drain).await;
+        // Connections and work share one deadline.
+        let spent = stop_requested_at.get().map_or(Duration::ZERO, Instant::elapsed);
+        let rest = u64::try_from(drain.saturating_sub(spent).as_millis()).unwrap_or(0);
+        let left = engine.drain(Span::from_ms(rest)).await;
+        if left > 0 {
+            tracing::warn!(left, "drain time is over; other servers take over the remaining work");
+        }
+        if let Some((serving, path)) = admin_socket {
+            serving.abort();
+            let _ = std::fs::remove_file(path);
+        }
+        tracing::info!("stopped");
+        Ok(())
     }
-    let address = listener.local_addr().map(|address| address.to_string()).unwrap_or_default();
-    tracing::info!(address, "ready");
-    let drain = Duration::from_millis(settings.server.drain_ms);
-    let draining = engine.clone();
-    let asked_at = Arc::new(OnceLock::new());
-    let noted = Arc::clone(&asked_at);
-    let shutdown = async move {
-        signalled().await;
-        noted.get_or_init(Instant::now);
-        tracing::info!("draining: no new claims, work under way is finished");
-        // Refuses new claims at once; what is under way is waited for below.
-        draining.close();
-    };
-    counterfoil_api::serve(listener, app, shutdown, drain).await;
-    // One deadline for connections and work together.
-    let spent = asked_at.get().map_or(Duration::ZERO, Instant::elapsed);
-    let rest = u64::try_from(drain.saturating_sub(spent).as_millis()).unwrap_or(0);
-    let left = engine.drain(Span::from_ms(rest)).await;
-    if left > 0 {
-        tracing::warn!(left, "work is left for whoever takes over its leases");
-    }
-    if let Some((serving, path)) = acts {
-        serving.abort();
-        let _ = std::fs::remove_file(path);
-    }
-    tracing::info!("stopped");
-    Ok(())
 }
 
 async fn demo_tenant(service: &dyn Service) -> Result<(), Exit> {
@@ -305,11 +302,11 @@ fn api_settings(settings: &Settings) -> ApiSettings {
 }
 
 /// Ends when the process is asked to stop.
-pub(crate) async fn signalled() {
+pub(crate) async fn termination_signal() {
     let (Ok(mut terminate), Ok(mut interrupt)) =
         (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
     else {
-        // Without signals the process can only be killed, which it survives.
+        // Without signal handlers the process can only be killed, which is safe.
         return std::future::pending().await;
     };
     tokio::select! {

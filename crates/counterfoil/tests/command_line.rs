@@ -1,4 +1,5 @@
-//! The command line refuses clearly, with exit code 2, before anything is written.
+//! The command line refuses bad input with one sentence and exit code 2, before anything is
+//! written.
 
 mod support;
 
@@ -98,7 +99,7 @@ fn tenants_are_made_listed_and_refused_twice() {
 }
 
 #[test]
-fn a_mistyped_store_is_not_made_by_looking_at_it() {
+fn a_mistyped_store_url_creates_no_store() {
     let directory = tempfile::TempDir::new().unwrap();
     let store = directory.path().join("typo");
     refused(&["tenant", "list", "--store", store.to_str().unwrap()], &["no store"]);

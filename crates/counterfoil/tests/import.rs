@@ -1,6 +1,7 @@
-//! Importing files of commands that have no keys: against the real server, twice, at once, across a bucket's edge.
+//! Imports of files without keys, against the real server: twice, concurrently, and across the edge
+//! of a bucket.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -10,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use support::*;
 
-/// The last instant of a bucket and the first of the next.
+/// The last instant of a bucket, and the first of the next.
 const BEFORE: &str = "2026-03-01T23:59:59.999Z";
 const AFTER: &str = "2026-03-02T00:00:00Z";
 
@@ -27,7 +28,7 @@ impl Files {
         path.to_str().unwrap().to_owned()
     }
 
-    /// So many charges, one a line.
+    /// A file with `count` charges, one per line.
     fn charges(&self, count: usize, amount: u32) -> String {
         let lines: Vec<String> = (1..=count)
             .map(|number| {
@@ -48,7 +49,7 @@ fn import(bench: &Bench, file: &str, more: &[&str]) -> Command {
     command
 }
 
-/// What an import told of each line, by line; and its exit code.
+/// The import's result for each line, and its exit code.
 fn told(output: &Output) -> (Vec<Value>, Option<i32>) {
     let mut rows: Vec<Value> =
         text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -72,7 +73,7 @@ fn refused(arguments: &[&str], words: &[&str]) {
 }
 
 #[test]
-fn what_cannot_be_imported_is_refused_before_anything_is_sent() {
+fn bad_files_are_refused_before_anything_is_sent() {
     let files = Files::new();
     let good = files.charges(2, 1_250);
     let there = ["--url", "http://127.0.0.1:9", "--api-key", "sk_test"];
@@ -290,7 +291,7 @@ fn the_time_in_the_file_decides_its_bucket_even_if_it_moves_across_the_edge() {
 }
 
 #[test]
-fn transfers_from_standard_input_move_money_once_and_duplicates_are_told() {
+fn transfers_from_standard_input_move_money_once_and_duplicates_are_reported() {
     let bench = Bench::new(&[]);
     let server = bench.serve();
     let client = bench.client(&server);

@@ -1,4 +1,5 @@
-//! The ledger through the real server: a race for the last of a balance, on every store, through crashes.
+//! The ledger on the real server: a race for the rest of a balance, on every store, through
+//! crashes.
 
 mod support;
 
@@ -18,7 +19,8 @@ fn a_race_for_a_balance_survives_kill_nine() {
                 answered.fetch_add(1, Ordering::Relaxed);
             })
         });
-        // In the middle of the race, before the balance is spent; the racers come back until they are answered.
+        // Wait for the middle of the race, before the balance is spent; the racers retry until they
+        // are answered.
         until("some debits are answered", || answered.load(Ordering::Relaxed) >= 30);
         first.kill();
         let before = answered.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The real server through crashes, stops, windows and revocations.
+//! The real server through crashes, stops, expiring windows and revocations.
 
 mod support;
 
@@ -11,7 +11,7 @@ use support::*;
 fn a_killed_server_finishes_what_it_began() {
     let bench = Bench::new(&[]);
     let server = bench.serve();
-    // Every charge is executed, and its answer is cut off.
+    // The provider executes every charge and cuts off its answer.
     bench.provider.set_faults(Faults { drop_after: 1.0, ..Faults::default() }).unwrap();
     let first = bench.charge("k");
     assert_eq!((first.status, first.error()), (503, "outcome_pending".into()));
@@ -47,7 +47,7 @@ fn acknowledged_answers_survive_kill_nine() {
 }
 
 #[test]
-fn requests_have_as_many_threads_as_were_asked_for() {
+fn requests_run_on_the_configured_number_of_threads() {
     for asked in ["1", "3"] {
         let bench = Bench::new(&[("COUNTERFOIL_SERVER__THREADS", asked)]);
         let server = bench.serve();
@@ -60,12 +60,12 @@ fn requests_have_as_many_threads_as_were_asked_for() {
 }
 
 #[test]
-fn a_server_whose_clock_is_days_off_answers_as_before() {
+fn a_server_with_a_wrong_clock_replays_the_same_answers() {
     let mut bench = Bench::new(&[]);
     let server = bench.serve();
     let first = bench.charge("before");
     server.kill();
-    // Loaded before everything else, it also finds out whether the program bears guests that are there before its allocator.
+    // Preloading also shows that the program tolerates a library loaded before its allocator.
     let library = faketime::find().unwrap().to_str().unwrap().to_owned();
     for moved in ["+3d", "-3d"] {
         bench.settings = vec![("LD_PRELOAD", library.clone()), ("FAKETIME", moved.to_owned())];
@@ -103,7 +103,7 @@ fn a_stopped_server_past_its_lease_charges_once() {
 }
 
 #[test]
-fn sigterm_finishes_what_is_under_way_and_exits_zero() {
+fn sigterm_finishes_work_under_way_and_exits_zero() {
     let bench = Bench::new(&[]);
     let server = bench.serve();
     bench.provider.set_faults(Faults { latency_ms: 700, ..Faults::default() }).unwrap();
@@ -161,7 +161,7 @@ fn another_tenants_charge_looks_absent_everywhere() {
 }
 
 #[test]
-fn a_request_without_a_key_is_not_told_to_repeat_itself() {
+fn a_request_without_a_key_is_not_advised_to_retry() {
     let bench = Bench::new(&[("COUNTERFOIL_IDEMPOTENCY__KEY_POLICY", "optional")]);
     let _server = bench.serve();
     bench.provider.set_faults(Faults { drop_after: 1.0, ..Faults::default() }).unwrap();
@@ -175,10 +175,10 @@ fn a_request_without_a_key_is_not_told_to_repeat_itself() {
 }
 
 #[test]
-fn a_restart_does_not_trip_over_its_own_dying_predecessor() {
+fn a_restart_waits_for_its_dying_predecessor() {
     let bench = Bench::new(&[]);
     let mut server = bench.serve();
-    // Not waited for: the kernel may still be closing its port and its lock.
+    // Not awaited: the kernel may still be releasing its port and its lock.
     server.process.kill().unwrap();
     let _next = bench.serve();
     assert_eq!(bench.charge("k").status, 201);
@@ -207,14 +207,14 @@ fn short_windows_replay_then_expire_then_free_the_key() {
     let expired = until(410);
     assert_eq!(expired.error(), "idempotency_key_expired");
     assert_eq!(field(&expired.body, "original_request_at"), field(&first.body, "created_at"));
-    let anew = until(201);
-    assert_ne!(anew.body, first.body);
+    let second = until(201);
+    assert_ne!(second.body, first.body);
     assert_eq!(bench.provider.effects().len(), 2);
     bench.verified();
 }
 
 #[test]
-fn nothing_that_was_planted_shows() {
+fn logs_metrics_and_timelines_show_no_secrets_and_no_content() {
     let bench =
         Bench::new(&[("COUNTERFOIL_LOG__LEVEL", "trace"), ("COUNTERFOIL_SERVER__REQUEST_LOG", "all")]);
     let server = bench.serve();

@@ -1,4 +1,5 @@
-//! Captures, voids, refunds, split tender and dead letters through the real server and a provider with faults.
+//! Captures, voids, refunds, split tender and dead letters on the real server, with a faulty
+//! provider.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,7 +19,7 @@ fn id(answer: &Answer) -> String {
     field(&answer.body, "id")
 }
 
-/// Sends a request, and again: the answer has that status and is replayed byte for byte.
+/// Sends a request twice: the answer has this status, and its replay has the same bytes.
 #[track_caller]
 fn once(client: &Client, path: &str, key: &str, body: &str, status: u16) -> Answer {
     let answer = client.post(path, key, body).unwrap();
@@ -28,7 +29,7 @@ fn once(client: &Client, path: &str, key: &str, body: &str, status: u16) -> Answ
     answer
 }
 
-/// What the provider really did, in order.
+/// The effects at the provider, in order.
 fn effects(bench: &Bench) -> Vec<(EffectKind, u64)> {
     bench.provider.effects().into_iter().map(|effect| (effect.kind, effect.amount)).collect()
 }
@@ -37,13 +38,13 @@ fn resource(client: &Client, key: &str) -> Value {
     json_of(&client.get(&format!("/v1/idempotency-keys/{key}")))["resource"].clone()
 }
 
-/// Posted, pending and available of an account.
+/// Posted, pending and available amounts of an account.
 fn balance(client: &Client, code: &str) -> [i64; 3] {
     let balance = json_of(&client.get(&format!("/v1/accounts/{code}/balance")));
     ["posted", "pending", "available"].map(|name| balance[name].as_i64().unwrap())
 }
 
-/// An account with money to pay with; its id.
+/// Opens an account with funds; returns its id.
 fn wallet(client: &Client, funds: i64) -> String {
     let opened = once(client, "/v1/accounts", "open", r#"{"code":"wallet","asset":"USD","floor":0}"#, 201);
     once(client, "/v1/accounts", "world", r#"{"code":"world","asset":"USD"}"#, 201);
@@ -59,7 +60,7 @@ fn split(account: &str, method: &str) -> String {
 }
 
 #[test]
-fn a_held_charge_is_captured_in_part_and_given_back_until_nothing_is_left() {
+fn a_held_charge_is_captured_in_part_and_refunded_until_nothing_is_left() {
     let bench = Bench::new(&[]);
     let server = bench.serve();
     let client = bench.client(&server);
@@ -122,7 +123,7 @@ fn a_held_charge_is_captured_in_part_and_given_back_until_nothing_is_left() {
 }
 
 #[test]
-fn a_key_leads_to_what_it_made_or_moved() {
+fn a_keys_record_names_the_object_it_made_or_changed() {
     let bench = Bench::new(&[]);
     let server = bench.serve();
     let client = bench.client(&server);
@@ -146,7 +147,7 @@ fn a_key_leads_to_what_it_made_or_moved() {
 }
 
 #[test]
-fn a_void_frees_what_is_held_once_and_others_see_nothing() {
+fn a_void_releases_the_hold_once_and_other_tenants_see_nothing() {
     let bench = Bench::new(&[]);
     let server = bench.serve();
     let client = bench.client(&server);
@@ -221,7 +222,7 @@ fn a_split_charge_that_is_declined_moves_neither_part() {
 }
 
 #[test]
-fn an_operation_whose_answer_is_lost_is_done_once() {
+fn an_operation_with_a_lost_answer_is_executed_once() {
     let bench = Bench::new(&[
         ("COUNTERFOIL_OUTBOX__POLL_MS", "20"),
         ("COUNTERFOIL_OUTBOX__BACKOFF_BASE_MS", "20"),
@@ -245,7 +246,8 @@ fn an_operation_whose_answer_is_lost_is_done_once() {
     bench.verified();
 }
 
-/// A bench whose provider executes twice and says it failed: only a human can tell what to do.
+/// A bench whose provider executes each request twice and reports failure, so only a human can
+/// decide.
 fn contradicted() -> Bench {
     let bench = Bench::new(&[
         ("COUNTERFOIL_OUTBOX__POLL_MS", "20"),
@@ -257,7 +259,7 @@ fn contradicted() -> Bench {
     bench
 }
 
-/// The dead letters an operator sees on the command line.
+/// The dead letters listed by the command line.
 fn listed(bench: &Bench) -> Vec<Value> {
     let told = run(&["dead-letters", "list", "--json", "--store", bench.url()]);
     assert!(told.status.success(), "{}", text(&told.stderr));
@@ -267,7 +269,7 @@ fn listed(bench: &Bench) -> Vec<Value> {
 }
 
 #[test]
-fn a_dead_letter_is_seen_and_decided_on_by_operators_alone() {
+fn a_dead_letter_is_visible_to_and_decided_by_operators_only() {
     let bench = contradicted();
     let server = bench.serve();
     let client = bench.client(&server);
@@ -316,7 +318,7 @@ fn a_dead_letter_is_seen_and_decided_on_by_operators_alone() {
 }
 
 #[test]
-fn the_command_line_works_dead_letters_off_on_a_live_and_on_a_stopped_store() {
+fn the_command_line_resolves_dead_letters_on_a_live_and_on_a_stopped_store() {
     let bench = contradicted();
     let server = bench.serve();
     assert_eq!(listed(&bench), Vec::<Value>::new());

@@ -1,4 +1,4 @@
-//! Payouts through the real server, a provider with faults, and a process that dies.
+//! Payouts on the real server, with a faulty provider and a killed process.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -24,19 +24,19 @@ fn body(amount: i64) -> String {
     format!(r#"{{"amount":{amount},"currency":"USD"}}"#)
 }
 
-/// What the provider really paid out, in order.
+/// The amounts paid out by the provider, in order.
 fn paid_out(bench: &Bench) -> Vec<u64> {
     let effects = bench.provider.effects().into_iter();
     effects.filter(|effect| effect.kind == EffectKind::Payout).map(|effect| effect.amount).collect()
 }
 
-/// Posted, pending and available of an account.
+/// Posted, pending and available amounts of an account.
 fn balance(client: &Client, code: &str) -> [i64; 3] {
     let balance = json_of(&client.get(&format!("/v1/accounts/{code}/balance")));
     ["posted", "pending", "available"].map(|name| balance[name].as_i64().unwrap())
 }
 
-/// Sends a request, and again: the answer has that status and is replayed byte for byte.
+/// Sends a request twice: the answer has this status, and its replay has the same bytes.
 #[track_caller]
 fn once(client: &Client, key: &str, body: &str, status: u16) -> Answer {
     let answer = client.post("/v1/payouts", key, body).unwrap();
@@ -47,7 +47,7 @@ fn once(client: &Client, key: &str, body: &str, status: u16) -> Answer {
 }
 
 #[test]
-fn what_came_in_is_paid_out_and_no_more() {
+fn payouts_never_exceed_the_balance() {
     let bench = Bench::new(&[]);
     let server = bench.serve();
     let client = bench.client(&server);
@@ -107,7 +107,7 @@ fn what_came_in_is_paid_out_and_no_more() {
 }
 
 #[test]
-fn a_payout_whose_answer_is_lost_is_done_once() {
+fn a_payout_with_a_lost_answer_is_executed_once() {
     for faults in [
         Faults { drop_after: 0.7, ..Faults::default() },
         Faults { error_before: 0.5, error_after: 0.3, ..Faults::default() },
@@ -129,14 +129,14 @@ fn a_payout_whose_answer_is_lost_is_done_once() {
 }
 
 #[test]
-fn a_server_that_dies_while_it_pays_out_is_followed_by_one_that_ends_it() {
+fn a_payout_of_a_killed_server_is_finished_by_the_next() {
     let bench = Bench::new(&HASTY);
     let server = bench.serve();
     assert_eq!(bench.client(&server).charge("funds").status, 201);
     let mut expected = Vec::new();
     let mut server = Some(server);
     for (number, faults) in [
-        // Executed and never answered; never executed; executed and cut.
+        // Executed and never answered; never executed; executed and cut off.
         Faults { hang_after: 1.0, ..Faults::default() },
         Faults { drop_before: 1.0, ..Faults::default() },
         Faults { drop_after: 1.0, ..Faults::default() },
@@ -155,7 +155,7 @@ fn a_server_that_dies_while_it_pays_out_is_followed_by_one_that_ends_it() {
         let client = bench.client(&running);
         until("it is under way", || client.key_state(&key).is_some());
         running.kill();
-        // Nobody answered, or that the outcome is not known yet.
+        // Either the connection broke, or the outcome is not known yet.
         if let Ok(answer) = asking.join().unwrap() {
             assert_eq!(answer.error(), "outcome_pending");
         }
@@ -174,7 +174,7 @@ fn a_server_that_dies_while_it_pays_out_is_followed_by_one_that_ends_it() {
 }
 
 #[test]
-fn a_payout_that_nobody_can_find_out_about_is_worked_off_by_an_operator() {
+fn a_payout_in_lasting_doubt_is_resolved_by_an_operator() {
     let bench = Bench::new(&HASTY);
     let server = bench.serve();
     let client = bench.client(&server);
@@ -219,7 +219,7 @@ fn a_payout_that_nobody_can_find_out_about_is_worked_off_by_an_operator() {
 }
 
 #[test]
-fn two_servers_on_one_database_never_pay_out_more_than_is_there() {
+fn two_servers_on_one_database_never_pay_out_more_than_the_balance() {
     let database = database::empty();
     let bench = Bench::at(database.url(), &HASTY);
     let servers = [bench.serve(), bench.serve_on(free_port())];

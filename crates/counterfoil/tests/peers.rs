@@ -1,5 +1,5 @@
-//! Two real servers, each with a store of its own: what leaves one arrives at the other once, or not at all, whatever is
-//! lost on the way and whoever dies.
+//! Two real servers, each with its own store. A transfer that leaves one arrives at the other
+//! exactly once or not at all, through lost messages and killed processes.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,7 +19,7 @@ const HASTY: [(&str, &str); 5] = [
     ("COUNTERFOIL_PEERING__TIMEOUT_MS", "1000"),
 ];
 const MAIN: &str = "chart:payable:USD";
-/// What is owed to the peer, here, and the account of ours, there.
+/// The account for debts to the peer on our side, and our account on the peer's side.
 const OWED: &str = "chart:peer:eu:USD";
 const OURS: &str = "clearing:acme";
 const PEER: &str = "COUNTERFOIL_PEERS__EU";
@@ -32,14 +32,14 @@ fn body(amount: i64, destination: &str) -> String {
     format!(r#"{{"amount":{amount},"currency":"USD","peer":"eu","destination":"{destination}"}}"#)
 }
 
-/// Posted, pending and available of an account.
+/// Posted, pending and available amounts of an account.
 fn balance(client: &Client, code: &str) -> [i64; 3] {
     let balance = json_of(&client.get(&format!("/v1/accounts/{code}/balance")));
     ["posted", "pending", "available"]
         .map(|name| balance[name].as_i64().unwrap_or_else(|| panic!("{balance}")))
 }
 
-/// Two servers, and what stands between them.
+/// Two servers and the relay between them.
 struct Pair {
     here: Bench,
     there: Bench,
@@ -52,7 +52,7 @@ impl Pair {
         Pair::of(Bench::new(&HASTY), Bench::new(&HASTY))
     }
 
-    /// Money is here; at the peer there are an account of ours and some of others.
+    /// Funds one side; opens our account and other accounts at the peer.
     fn of(mut here: Bench, there: Bench) -> Pair {
         let server = there.serve();
         let client = there.client(&server);
@@ -71,14 +71,14 @@ impl Pair {
         Pair { here, there, relay, ours }
     }
 
-    /// Without anything between them.
+    /// Connects the servers without a relay.
     fn directly(mut self) -> Pair {
         self.here.settings.retain(|(name, _)| *name != PEER);
         self.here.settings.push((PEER, url(&self.there.api_key, self.there.port, &self.ours)));
         self
     }
 
-    /// Both servers, with `charges` times 1250 here.
+    /// Starts both servers, with `charges` times 1250 on our side.
     fn serve(&self, charges: usize) -> (Server, Server) {
         let (here, there) = (self.here.serve(), self.there.serve());
         for number in 0..charges {
@@ -108,7 +108,7 @@ fn url(api_key: &str, port: u16, account: &str) -> String {
     format!("counterfoil+http://{api_key}@127.0.0.1:{port}/{account}")
 }
 
-/// What was sent is in both ledger, once each and to the minor unit.
+/// Both ledgers have every sent amount, once each.
 fn mirrors((here, there): &(Client, Client), mut sent: Vec<i64>) {
     sent.sort_unstable();
     assert_eq!(moved(here, OWED, "credit"), sent, "here");
@@ -120,7 +120,7 @@ fn mirrors((here, there): &(Client, Client), mut sent: Vec<i64>) {
     assert_eq!(paid.count(), sent.len());
 }
 
-/// Everything of a list, page by page.
+/// All items of a list, page by page.
 fn list(client: &Client, path: &str) -> Vec<Value> {
     let mut all: Vec<Value> = Vec::new();
     loop {
@@ -135,7 +135,7 @@ fn list(client: &Client, path: &str) -> Vec<Value> {
     }
 }
 
-/// The amounts that were posted to one side of an account, in order of size.
+/// The amounts posted to one side of an account, sorted.
 fn moved(client: &Client, code: &str, side: &str) -> Vec<i64> {
     let entries = list(client, &format!("/v1/accounts/{code}/entries"));
     let posted = entries.iter().filter(|entry| entry["layer"] == "posted" && entry["direction"] == side);
@@ -145,7 +145,7 @@ fn moved(client: &Client, code: &str, side: &str) -> Vec<i64> {
 }
 
 #[test]
-fn what_the_peer_refuses_is_free_again_and_nothing_is_there() {
+fn a_payout_refused_by_the_peer_is_released_and_leaves_no_trace_there() {
     let mut pair = Pair::new();
     let servers = pair.serve(1);
     let (here, there) = pair.clients(&servers);
@@ -157,19 +157,19 @@ fn what_the_peer_refuses_is_free_again_and_nothing_is_there() {
         assert_eq!(again.declared(), answer.declared(), "{key}");
         answer
     };
-    // Before anything is stored.
+    // Refused before anything is stored.
     let unknown = body(100, "alice").replace("eu", "asia");
     let answer = here.post("/v1/payouts", "unknown", &unknown).unwrap();
     assert_eq!((answer.status, answer.error().as_str()), (400, "invalid_request"));
     assert_eq!(json_of(&answer)["errors"][0]["pointer"], "/peer");
-    // By the peer, for good.
+    // Refused by the peer, for good.
     let full = refused("full", &body(100, "full"), 402, "payout_failed");
     assert_eq!(field(&full.body, "decline_code"), "cap_exceeded");
     refused("nobody", &body(100, "nobody"), 400, "gateway_rejected");
     refused("self", &body(100, OURS), 400, "gateway_rejected");
     refused("elsewhere", &body(100, "ac_00000000000000000000000000"), 400, "gateway_rejected");
     assert_eq!(balance(&there, OURS)[0], 0);
-    // By a peer that does not know us, and by one that is not there.
+    // Refused by a peer with an unknown API key, and by an unreachable peer.
     drop(servers);
     let mut key = url("sk_wrong", pair.relay.port, &pair.ours);
     for (error, status) in [("gateway_unauthorized", 502), ("gateway_unavailable", 503)] {
@@ -192,7 +192,7 @@ fn what_the_peer_refuses_is_free_again_and_nothing_is_there() {
 }
 
 #[test]
-fn what_is_sent_is_in_both_ledger_and_replayed() {
+fn a_payout_is_in_both_ledgers_and_is_replayed() {
     let pair = Pair::new();
     let servers = pair.serve(1);
     let (here, there) = pair.clients(&servers);
@@ -204,7 +204,7 @@ fn what_is_sent_is_in_both_ledger_and_replayed() {
         assert_eq!((&shown["status"], &shown["gateway"]["name"]), (&json!("paid"), &json!("eu")));
         let again = here.post("/v1/payouts", key, &body(amount, destination)).unwrap();
         assert_eq!((again.declared(), again.is_replay()), (sent.declared(), true));
-        // Each side names the other's.
+        // Each side names the other's object.
         let transfer =
             there.get(&format!("/v1/transfers/{}", shown["gateway"]["reference"].as_str().unwrap()));
         let transfer = json_of(&transfer);
@@ -223,7 +223,7 @@ fn what_is_sent_is_in_both_ledger_and_replayed() {
 }
 
 #[test]
-fn whatever_is_lost_on_the_way_is_asked_for_again_and_done_once() {
+fn lost_messages_are_repeated_and_executed_once() {
     let pair = Pair::new();
     let servers = pair.serve(1);
     let clients = pair.clients(&servers);
@@ -246,7 +246,7 @@ fn whatever_is_lost_on_the_way_is_asked_for_again_and_done_once() {
 }
 
 #[test]
-fn an_answer_that_names_something_else_is_parked_and_adopted_from_the_peers_own_ledger() {
+fn a_contradicting_answer_is_parked_and_adopted_from_the_peers_own_ledger() {
     let pair = Pair::new();
     let servers = pair.serve(1);
     let clients = pair.clients(&servers);
@@ -277,7 +277,7 @@ fn an_answer_that_names_something_else_is_parked_and_adopted_from_the_peers_own_
 }
 
 #[test]
-fn a_peer_that_is_not_set_up_any_more_is_waited_for() {
+fn payouts_wait_for_a_peer_that_is_no_longer_configured() {
     let mut pair = Pair::new();
     let (server, there) = pair.serve(1);
     let here = pair.here.client(&server);
@@ -303,7 +303,7 @@ fn a_peer_that_is_not_set_up_any_more_is_waited_for() {
     pair.verified();
 }
 
-/// Many transfers, while one after the other either server is killed without a word.
+/// Sends many transfers while the servers are killed in turns.
 fn killed_in_turns(pair: &Pair) {
     const SENDERS: usize = 4;
     const EACH: usize = 25;
@@ -319,7 +319,8 @@ fn killed_in_turns(pair: &Pair) {
                     let mut sent = Vec::new();
                     for number in 0..EACH {
                         let amount = 1 + i64::try_from(sender * EACH + number).unwrap();
-                        // Some are for nobody: those must be on neither side.
+                        // Some transfers have no destination account; those must appear on neither
+                        // side.
                         let destination = if number % 5 == 4 { "full" } else { "alice" };
                         let key = format!("{sender}-{number}");
                         let request = body(amount + 5, destination);
@@ -327,7 +328,8 @@ fn killed_in_turns(pair: &Pair) {
                         match answer.status {
                             201 => sent.push(amount + 5),
                             402 => assert_eq!(destination, "full"),
-                            // The peer was away for as long as it was tried, and certainly never saw it.
+                            // The peer was down for all attempts and certainly never saw the
+                            // request.
                             503 => assert_eq!(answer.error(), "gateway_unavailable"),
                             status => panic!("{status} {answer:?}"),
                         }
@@ -371,7 +373,7 @@ fn killed_in_turns(pair: &Pair) {
     pair.verified();
 }
 
-/// Repeats a request, through a dead server too, until it has its final answer.
+/// Repeats a request, also while a server is down, until its answer is final.
 fn settled(client: &Client, key: &str, body: &str) -> Answer {
     let deadline = Instant::now() + Duration::from_mins(1);
     loop {

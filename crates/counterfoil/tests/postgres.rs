@@ -1,4 +1,4 @@
-//! Real servers on a real database: several share it, any of them may die, and so may the database.
+//! Several real servers share a real database; any of them may die, and so may the database.
 
 mod support;
 
@@ -32,7 +32,7 @@ fn refused(arguments: &[&str], words: &[&str]) {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_refused_without_repeating_the_password() {
+fn an_unreachable_database_is_refused_without_repeating_the_password() {
     let url = format!("postgres://u:CANARYpassword@127.0.0.1:{}/d", free_port());
     refused_to_serve(&url, &["PostgreSQL cannot be reached", "check that it runs"]);
     for command in [["tenant", "list"].as_slice(), &["verify"], &["migrate"]] {
@@ -42,18 +42,20 @@ fn a_server_that_is_not_there_is_refused_without_repeating_the_password() {
 }
 
 #[test]
-fn older_tables_are_left_to_migrate() {
+fn a_database_of_another_schema_text_is_refused() {
     let database = database::empty();
     let url = database.url();
     assert!(run(&["migrate", "--store", &url]).status.success());
-    database::execute(&url, "DELETE FROM counterfoil.schema_steps WHERE version > 1");
-    refused_to_serve(&url, &["has schema 1", "counterfoil migrate"]);
-    refused(&["tenant", "list", "--store", &url], &["counterfoil migrate"]);
-    refused(&["verify", "--store", &url], &["counterfoil migrate"]);
+    database::execute(&url, "UPDATE counterfoil.schema_steps SET digest = 'of another text'");
+    let words = ["schema step 1 of this database differs", "make a new database"];
+    refused_to_serve(&url, &words);
+    refused(&["tenant", "list", "--store", &url], &words);
+    refused(&["verify", "--store", &url], &words);
+    refused(&["migrate", "--store", &url], &words);
 }
 
 #[test]
-fn migrate_is_for_databases_and_does_nothing_twice() {
+fn migrate_is_for_databases_and_running_it_again_changes_nothing() {
     let directory = tempfile::TempDir::new().unwrap();
     let path = directory.path().join("store");
     refused(&["migrate", "--store", path.to_str().unwrap()], &["--store postgres://"]);
@@ -72,22 +74,6 @@ fn migrate_is_for_databases_and_does_nothing_twice() {
 }
 
 #[test]
-fn what_older_servers_need_is_left_until_somebody_says_that_none_runs() {
-    let database = database::empty();
-    let url = database.url();
-    assert!(run(&["migrate", "--store", &url]).status.success());
-    database::execute(&url, "DELETE FROM counterfoil.schema_steps WHERE version > 10");
-    let done = run(&["migrate", "--store", &url]);
-    let said = text(&done.stdout);
-    assert!(done.status.success() && said.contains("nothing was changed"), "{said}");
-    assert!(said.contains("tenants lead") && said.contains("counterfoil migrate --contract"), "{said}");
-    let told = text(&run(&["migrate", "--json", "--store", &url]).stdout);
-    assert!(told.contains(r#""left":["tenants lead","#), "{told}");
-    // And it serves as it is.
-    assert!(run(&["verify", "--store", &url]).status.success());
-}
-
-#[test]
 fn an_empty_database_gets_its_tables_from_the_first_server() {
     let database = database::empty();
     refused(&["verify", "--store", &database.url()], &["counterfoil migrate"]);
@@ -98,7 +84,7 @@ fn an_empty_database_gets_its_tables_from_the_first_server() {
 }
 
 #[test]
-fn serve_alone_makes_the_tables_too() {
+fn serve_creates_the_tables_as_well() {
     let database = database::empty();
     let (listen, url) = (free_port(), database.url());
     let process = std::process::Command::new(BINARY)
@@ -139,7 +125,7 @@ fn one_key_at_both_servers_has_one_effect_and_one_answer() {
 }
 
 #[test]
-fn a_twin_at_the_other_server_waits() {
+fn a_duplicate_at_the_other_server_waits() {
     let database = database::empty();
     let bench = Bench::at(database.url(), &[("COUNTERFOIL_IDEMPOTENCY__WAIT_MS", "30000")]);
     let servers = [bench.serve(), bench.serve_on(free_port())];
@@ -166,7 +152,7 @@ fn another_server_finishes_what_a_killed_one_began() {
     let first = bench.serve();
     let second = bench.serve_on(free_port());
     let [one, other] = [bench.client(&first), bench.client(&second)];
-    // The provider charges and never says so.
+    // The provider charges and never answers.
     bench.provider.set_faults(Faults { hang_after: 1.0, ..Faults::default() }).unwrap();
     std::thread::scope(|scope| {
         let asking = scope.spawn(|| one.try_charge("k"));
@@ -175,7 +161,7 @@ fn another_server_finishes_what_a_killed_one_began() {
         first.kill();
         let killed = Instant::now();
         assert!(asking.join().unwrap().is_err(), "a killed server answers nobody");
-        // Nobody asks for the charge: the other server takes it over by itself.
+        // No client retries the charge: the other server takes over without help.
         until("the charge is finished", || other.key_state("k").as_deref() == Some("completed"));
         assert!(killed.elapsed() < LEASE + Duration::from_secs(5), "taken over after {:?}", killed.elapsed());
     });
@@ -222,13 +208,13 @@ fn tenants_and_keys_change_under_running_servers() {
 }
 
 #[test]
-fn a_dead_database_stops_charging_and_everything_goes_on_when_it_is_back() {
+fn a_dead_database_stops_charging_until_it_is_back() {
     let mut postgres = postgres::Server::start(&[]).unwrap();
     let database = database::empty_at(&postgres.address());
     let bench = Bench::at(database.url(), &[("COUNTERFOIL_IDEMPOTENCY__LEASE_MS", "2000")]);
     let servers = [bench.serve(), bench.serve_on(free_port())];
     let clients = servers.each_ref().map(|server| bench.client(server));
-    // Load on both servers, and the database dies under it.
+    // The database dies while both servers are under load.
     let (loaded, stop) = (Mutex::new(Vec::new()), AtomicBool::new(false));
     std::thread::scope(|scope| {
         for worker in 0..8 {
@@ -249,7 +235,7 @@ fn a_dead_database_stops_charging_and_everything_goes_on_when_it_is_back() {
         stop.store(true, Ordering::Relaxed);
     });
     let mut loaded = loaded.into_inner().unwrap();
-    // What was claimed before has been called by now; what is asked from here on must not be.
+    // Calls for claims made so far have been sent by now; later requests must not cause any.
     let charged = bench.provider.effects().len();
     for (index, client) in clients.iter().enumerate() {
         for number in 0..5 {
@@ -266,7 +252,7 @@ fn a_dead_database_stops_charging_and_everything_goes_on_when_it_is_back() {
         server.until_ready();
     }
     for (index, (key, told)) in loaded.iter().enumerate() {
-        // Through the other server, as often as not.
+        // Every other request goes through the other server.
         let answer = clients[index % 2].until_charged(key);
         assert_eq!(answer.status, 201, "{key}: {answer:?}");
         if told.status == 201 {

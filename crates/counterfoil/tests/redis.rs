@@ -1,4 +1,4 @@
-//! Real servers beside a real Redis: it makes them quicker to say no, and nothing is wrong without it.
+//! Real servers with a real Redis: it saves time, and payments are correct without it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use support::*;
 
 const URL: &str = "COUNTERFOIL_REDIS__URL";
 
-/// The number of a metric at a server; absent means none yet.
+/// The value of a metric at a server; zero if absent.
 fn metric(server: &Server, name: &str) -> u64 {
     let page = exchange(server.port, "GET", "/metrics", "", "").unwrap().body;
     let lines = page.lines().filter(|line| line.starts_with(name) && !line.starts_with('#'));
@@ -22,13 +22,13 @@ fn bypasses(server: &Server) -> u64 {
     metric(server, "counterfoil_gateway_fence_bypass_total")
 }
 
-/// How many payments took effect at the provider.
+/// The number of effects at the provider.
 fn effects(bench: &Bench) -> usize {
     bench.provider.effects().len()
 }
 
 #[test]
-fn a_url_that_is_none_is_refused_without_repeating_it() {
+fn a_malformed_url_is_refused_without_repeating_it() {
     for url in ["http://:CANARYpassword@host", "redis://", "localhost:6379"] {
         let listen = format!("127.0.0.1:{}", free_port());
         let gateway = "stripe+http://k@127.0.0.1:9";
@@ -42,7 +42,7 @@ fn a_url_that_is_none_is_refused_without_repeating_it() {
 }
 
 #[test]
-fn a_redis_that_is_not_there_stops_neither_the_start_nor_a_charge() {
+fn an_unreachable_redis_stops_neither_the_start_nor_a_charge() {
     let url = format!("redis://127.0.0.1:{}", free_port());
     let bench = Bench::new(&[(URL, &url)]);
     let server = bench.serve();
@@ -53,9 +53,9 @@ fn a_redis_that_is_not_there_stops_neither_the_start_nor_a_charge() {
 }
 
 #[test]
-fn killed_paused_and_back_again_charges_go_on_and_stay_single() {
-    let mut beside = redis::Server::start(&[]).unwrap();
-    let bench = Bench::new(&[(URL, &beside.url())]);
+fn charges_stay_single_while_redis_is_killed_paused_and_restarted() {
+    let mut redis_server = redis::Server::start(&[]).unwrap();
+    let bench = Bench::new(&[(URL, &redis_server.url())]);
     let server = bench.serve();
     let charge = |turn: &str| {
         for number in 0..5 {
@@ -67,13 +67,13 @@ fn killed_paused_and_back_again_charges_go_on_and_stay_single() {
     };
     charge("well");
     assert_eq!(bypasses(&server), 0);
-    beside.pause().unwrap();
+    redis_server.pause().unwrap();
     charge("paused");
-    beside.resume().unwrap();
-    beside.kill().unwrap();
+    redis_server.resume().unwrap();
+    redis_server.kill().unwrap();
     charge("killed");
     assert!(bypasses(&server) >= 1);
-    beside.restart().unwrap();
+    redis_server.restart().unwrap();
     until("the fence is asked again", || {
         let before = bypasses(&server);
         bench.charge(&format!("back-{before}-{}", effects(&bench)));
@@ -110,10 +110,10 @@ fn a_replica_that_takes_over_is_used_and_nothing_is_charged_twice() {
 }
 
 #[test]
-fn another_server_replays_from_beside_and_stops_at_the_fence() {
-    let beside = redis::Server::start(&[]).unwrap();
+fn another_server_replays_from_redis_and_stops_at_the_fence() {
+    let redis_server = redis::Server::start(&[]).unwrap();
     let database = database::empty();
-    let bench = Bench::at(database.url(), &[(URL, &beside.url())]);
+    let bench = Bench::at(database.url(), &[(URL, &redis_server.url())]);
     let servers = [bench.serve(), bench.serve_on(free_port())];
     let [first, second] = servers.each_ref().map(|server| bench.client(server));
     let answer = first.charge("k");

@@ -1,6 +1,7 @@
-//! The provider's events at the real server: what is not its own is refused, what is its own makes the server ask.
+//! Provider webhooks on the real server: a foreign event is refused, a genuine one makes the server
+//! ask the provider.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -13,7 +14,7 @@ use support::{Answer, Bench, exchange, field, until};
 
 const OLD: &str = "whsec_CANARYoldsecret_0123456789";
 const NEW: &str = "whsec_CANARYnewsecret_0123456789";
-/// Longer than `until` waits: what settles within it was not waited for.
+/// Longer than the wait in `until`: a charge that settles in time was not settled by polling.
 const LONG_SECONDS: u64 = 120;
 
 fn bench() -> Bench {
@@ -62,7 +63,8 @@ fn take(bench: &Bench, secret: &str, body: &str) {
     assert_eq!((answer.status, answer.body.as_str()), (200, r#"{"received":true}"#));
 }
 
-/// Makes charges until one waits long in doubt though the provider has executed it; its key and its reference.
+/// Makes charges until a charge is in doubt although the provider executed it. Returns the charge's
+/// key and reference.
 fn in_doubt(bench: &Bench) -> (String, String) {
     bench.provider.set_faults(Faults { drop_after: 1.0, ..Faults::default() }).unwrap();
     for number in 0..50 {
@@ -83,7 +85,7 @@ fn attempts(bench: &Bench, key: &str) -> i64 {
 }
 
 #[test]
-fn what_the_provider_did_not_sign_moves_nothing() {
+fn a_webhook_without_the_providers_signature_changes_nothing() {
     let bench = bench();
     let server = bench.serve();
     let (key, charge) = in_doubt(&bench);
@@ -143,13 +145,13 @@ fn what_the_provider_did_not_sign_moves_nothing() {
 }
 
 #[test]
-fn a_charge_in_doubt_settles_by_the_providers_word_as_soon_as_it_is_hinted_at() {
+fn a_webhook_makes_the_server_ask_and_settles_a_charge_in_doubt() {
     for secret in [OLD, NEW] {
         let bench = bench();
         let _server = bench.serve();
         let (key, charge) = in_doubt(&bench);
         let effects = bench.provider.effects().len();
-        // Events about nothing of ours, and of a type and a shape nobody here knows.
+        // Events about foreign objects, and of unknown type and shape.
         for body in ["{}", r#"{"type":"who.knows","data":{"object":{"metadata":null}}}"#, &event("ch_0")] {
             take(&bench, secret, body);
         }
@@ -158,10 +160,10 @@ fn a_charge_in_doubt_settles_by_the_providers_word_as_soon_as_it_is_hinted_at() 
         until("the hinted charge is settled", || bench.own_state(&key) == "completed");
         let settled = bench.charge(&key);
         assert_eq!((settled.status, settled.is_replay()), (201, true), "{}", settled.body);
-        // The event spoke of 999999 EUR.
+        // The event claimed 999999 EUR.
         assert_eq!(support::client::number(&settled.body, "amount_captured"), 1_250);
         assert_eq!((attempts(&bench, &key), bench.provider.effects().len()), (2, effects));
-        // Again, late and out of order: nothing is left to look at.
+        // Repeated, late and out of order: nothing is left to do.
         for _ in 0..3 {
             take(&bench, secret, &event(&charge));
         }
@@ -171,7 +173,7 @@ fn a_charge_in_doubt_settles_by_the_providers_word_as_soon_as_it_is_hinted_at() 
 }
 
 #[test]
-fn without_a_secret_nobody_is_known() {
+fn a_server_without_a_secret_accepts_no_webhooks() {
     let bench = Bench::new(&[]);
     let _server = bench.serve();
     let body = event("ch_0");

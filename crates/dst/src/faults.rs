@@ -1,7 +1,7 @@
 //! Faults and the places where they strike. A run draws faults from the seed; a script lists
 //! faults.
 
-use crate::chance::{Chance, mix};
+use crate::chance::Chance;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -232,14 +232,14 @@ impl Faults {
         if let Some(counter) = self.counters.get_mut(site.place()) {
             *counter = number.saturating_add(1);
         }
-        let mut chance = Chance::new(mix(&[self.seed, site.number(), number]));
+        let mut chance = Chance::at(&[self.seed, site.number(), number, 0]);
         if self.quiet {
             return (None, chance);
         }
         let fault = match &self.odds {
             None => self.listed.get(&(site, number)).copied(),
             Some(odds) => {
-                let mut draw = Chance::new(mix(&[self.seed, 77, site.number(), number]));
+                let mut draw = Chance::at(&[self.seed, 77, site.number(), number, 0]);
                 let often = odds.per_million.get(site.place()).copied().unwrap_or(0);
                 let kinds = self.kinds.get(site.place()).map_or(&[][..], Vec::as_slice);
                 match kinds.first() {
@@ -251,7 +251,7 @@ impl Faults {
         if let Some(fault) = fault {
             self.struck.insert((site, number), fault);
             // A listed fault must meet the same delays as the drawn one.
-            chance = Chance::new(mix(&[self.seed, site.number(), number]));
+            chance = Chance::at(&[self.seed, site.number(), number, 0]);
         }
         (fault, chance)
     }

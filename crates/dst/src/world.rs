@@ -50,6 +50,6 @@ impl World for SimWorld {
         if self.bug == Some(Bug::ChanceStuck) {
             return 7;
         }
-        lock(&self.chance).wide()
+        lock(&self.chance).next_u128()
     }
 }

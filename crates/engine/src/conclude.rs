@@ -14,7 +14,7 @@ use counterfoil_core::idempotency::claim::{Claim, ClaimEvent, ClaimId, ClaimStat
 use counterfoil_core::idempotency::reply::Reply;
 use counterfoil_core::outbox::{Outbox, ParkReason};
 use counterfoil_core::payments::flow::SagaAction;
-use counterfoil_core::payments::follow::{Follow, NextStep, follow};
+use counterfoil_core::payments::follow::{Consequences, NextStep, follow};
 use counterfoil_core::payments::operation;
 use counterfoil_core::payments::{PaymentSubject, Work};
 use counterfoil_core::saga::backoff::Backoff;
@@ -143,7 +143,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         &self,
         work: &Work,
         (kind, detail): (AuditKind, &str),
-        follow: Follow,
+        follow: Consequences,
         now: Time,
     ) -> Result<Result<Conclusion, IllegalMove>, NotCommitted> {
         let Some(id) = self.next_id(now).await else {
@@ -151,7 +151,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         };
         let claim = &work.claim;
         let learned = AuditRecord {
-            id: record_id(now, work.turn().saturating_add(1), self.world.chance()),
+            id: record_id(now, work.audit_order().saturating_add(1), self.world.chance()),
             tenant: claim.tenant,
             subject: work.outbox.payment.subject(),
             at: now,
@@ -159,7 +159,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             kind,
             detail: detail.to_owned(),
         };
-        let Follow { subject, ledger, next_step } = follow;
+        let Consequences { subject, ledger, next_step } = follow;
         let after = Box::new(Work { subject, claim: claim.clone(), outbox: work.outbox.clone() });
         let draft = Draft { id: SetId::from_i64(id), before: work, after, ledger, learned };
         Ok(self.draft(draft, next_step, now))
@@ -178,7 +178,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 let settled = Settled { reply, windows: windows() };
                 draft.settle(ClaimEvent::Failed(settled))
             }
-            NextStep::Onward(outbox) => {
+            NextStep::CallProvider(outbox) => {
                 let until = now.plus(self.policy.lease.lease);
                 draft.next_step(outbox, until)
             }

@@ -95,7 +95,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             bound_to = &*work.outbox.provider.endpoint,
             "a payment waits for a peer that is not set up here any more; set it up again under [peers]"
         );
-        let verdict = judge::held_back(self.attempt(work, step, reference), UNSERVED_WAIT);
+        let verdict = judge::judge_held_back(self.attempt(work, step, reference), UNSERVED_WAIT);
         AttemptResult { kind: AuditKind::Pending, detail: "reason=peer_not_set_up".into(), verdict }
     }
 
@@ -120,7 +120,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         reference: &str,
     ) -> Option<AttemptResult> {
         if let Err(wait) = self.lanes.permit(&work.outbox.provider, self.store.now()) {
-            let verdict = judge::held_back(self.attempt(work, step, reference), wait);
+            let verdict = judge::judge_held_back(self.attempt(work, step, reference), wait);
             return Some(AttemptResult {
                 kind: AuditKind::Pending,
                 detail: "reason=breaker_open".into(),

@@ -10,7 +10,7 @@ use crate::engine::Inner;
 use crate::ledger::payments::{Booking, Credit};
 use crate::ledger::spread::{Blocked, Deltas, scatter};
 use crate::present::LedgerReply;
-use crate::refuse::{NewRefusal, RefusalResult, refusal_turn};
+use crate::refuse::{NewRefusal, RefusalResult, refusal_audit_order};
 use crate::service::Submitted;
 use crate::signal::Signal;
 use crate::waiters::{InterimNews, News};
@@ -114,7 +114,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             };
             let Work { outbox, subject, .. } = &*opening.work;
             let history = outbox.payment.subject();
-            let about = subject.operation().map(|_| (history, refusal_turn(subject.revision())));
+            let about = subject.operation().map(|_| (history, refusal_audit_order(subject.revision())));
             match self.begin(opening).await {
                 BeginResult::Ended(result) => return result,
                 BeginResult::Stale => self.watch.saw(Signal::Conflict),
@@ -225,7 +225,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             set,
             now,
             work: Box::new(launch.work),
-            actions: launch.turn.ledger,
+            actions: launch.transition.ledger,
             audit: launch.audit,
             precondition: Precondition::Charge(launch.expect),
         })
@@ -263,7 +263,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             Err(why @ (OperationRefusal::Status | OperationRefusal::Exceeds { .. })) => {
                 let reply = self.present.impossible(charge, command.kind, why, command.request.id);
                 let makes = ResolvedCommand::Operate(*command).refused_as();
-                let about = Some((charge.id.into(), refusal_turn(charge.revision)));
+                let about = Some((charge.id.into(), refusal_audit_order(charge.revision)));
                 let refusal = NewRefusal { makes, about, reply, error: "charge_state_conflict" };
                 Err(self.refuse_opening(&command.request, refusal, expired).await)
             }

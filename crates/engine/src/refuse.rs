@@ -7,7 +7,7 @@ use counterfoil_core::audit::{AuditKind, AuditRecord, record_id};
 use counterfoil_core::idempotency::claim::{Claim, Resource, Settled};
 use counterfoil_core::idempotency::reply::Reply;
 use counterfoil_core::idempotency::request::{Outcome, Request};
-use counterfoil_core::payments::turn_after;
+use counterfoil_core::payments::{AUDIT_PLACE_LAST, audit_order_after};
 use counterfoil_core::types::id::{SetId, SubjectId};
 use counterfoil_gateway::Gateway;
 use counterfoil_store::{Change, ChangeSet, Row, Store};
@@ -36,8 +36,8 @@ pub(crate) enum RefusalResult {
 }
 
 /// A refusal's turn in a payment's history: after every step of the payment's current revision.
-pub(crate) fn refusal_turn(payment_revision: u64) -> u64 {
-    turn_after(payment_revision, u64::MAX)
+pub(crate) fn refusal_audit_order(payment_revision: u64) -> u64 {
+    audit_order_after(payment_revision, AUDIT_PLACE_LAST)
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {

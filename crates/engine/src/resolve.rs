@@ -6,7 +6,7 @@ use crate::commit::NotCommitted;
 use crate::conclude::{Concluded, Conclusion};
 use crate::detach::DetachOnDrop;
 use crate::engine::Inner;
-use crate::refuse::{NewRefusal, RefusalResult, refusal_turn};
+use crate::refuse::{NewRefusal, RefusalResult, refusal_audit_order};
 use crate::service::{DeadLetter, Resolution, Submitted, Unresolved};
 use crate::submit::KeyState;
 use crate::waiters::{InterimNews, News};
@@ -19,7 +19,7 @@ use counterfoil_core::payments::attempt::judge::{AttemptVerdict, decline_is_one_
 use counterfoil_core::payments::attempt::next::quiescent_at;
 use counterfoil_core::payments::attempt::resume::take_over;
 use counterfoil_core::payments::charge::{FailureCode, PaymentFailure};
-use counterfoil_core::payments::follow::{Follow, follow, give_up, unpark};
+use counterfoil_core::payments::follow::{Consequences, follow, give_up, unpark};
 use counterfoil_core::payments::provider::{
     Approval, Cause, LookupResult, ProviderOutcome, ProviderStep, Stands,
 };
@@ -121,7 +121,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
                 ResolveResult::StoreFailed(why) => return self.failed_closed(&why),
                 ResolveResult::Unresolved(why) => {
                     let reply = self.present.resolved(&dead_letter(work.clone()), Err(why), request.id);
-                    let about = Some((work.outbox.payment.subject(), refusal_turn(work.subject.revision())));
+                    let about =
+                        Some((work.outbox.payment.subject(), refusal_audit_order(work.subject.revision())));
                     let refusal = NewRefusal {
                         makes: Resource::Transaction,
                         about,
@@ -241,7 +242,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         &self,
         work: &mut Work,
         resolution: &Resolution,
-    ) -> Result<Follow, Unresolved> {
+    ) -> Result<Consequences, Unresolved> {
         let step = flow::step(work.outbox.saga).ok_or(Unresolved::NoEvidence)?;
         let compensating = work.outbox.saga.progress.way == Direction::Back;
         let verdict = match resolution {

@@ -1,22 +1,22 @@
 //! A campaign: one target, one seed, input after input.
 
-use crate::dice::Dice;
 use crate::mutate::mutate;
 use crate::target::{Check, Kind, Target};
+use counterfoil_prng::Prng;
 use std::collections::HashSet;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Inputs kept for further mutation; a full corpus lets a new one take an old one's place.
+/// Limit of the corpus; a full corpus replaces an old input by a new one.
 const CORPUS_MAX: usize = 8_192;
-/// Tries to make a failing input smaller.
+/// Attempts to shrink a failing input.
 const SHRINKS_MAX: usize = 20_000;
 
-/// A target under way.
+/// A running target.
 pub struct Campaign {
     target: Target,
     check: Check,
-    dice: Dice,
+    prng: Prng,
     corpus: Vec<Vec<u8>>,
     seen: HashSet<Kind>,
     executions: u64,
@@ -25,11 +25,10 @@ pub struct Campaign {
 /// An input that breaks a promise.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The target.
     pub target: &'static str,
     /// The input, as small as it could be made.
     pub input: Vec<u8>,
-    /// What was said.
+    /// The panic's message.
     pub message: String,
 }
 
@@ -39,7 +38,7 @@ impl Campaign {
         let mut campaign = Campaign {
             target,
             check: (target.start)(),
-            dice: Dice::new(seed),
+            prng: Prng::new(seed),
             corpus: vec![Vec::new()],
             seen: HashSet::new(),
             executions: 0,
@@ -53,16 +52,16 @@ impl Campaign {
 
     /// Makes one more input and checks it.
     pub fn step(&mut self) -> Result<(), Failure> {
-        let pick = |dice: &mut Dice, corpus: &[Vec<u8>]| dice.below(corpus.len());
-        let (one, other) = (pick(&mut self.dice, &self.corpus), pick(&mut self.dice, &self.corpus));
+        let pick = |prng: &mut Prng, corpus: &[Vec<u8>]| prng.index(corpus.len());
+        let (one, other) = (pick(&mut self.prng, &self.corpus), pick(&mut self.prng, &self.corpus));
         let (one, other) = (self.corpus.get(one), self.corpus.get(other));
         let (one, other) = (one.map_or(&[][..], Vec::as_slice), other.map_or(&[][..], Vec::as_slice));
-        let input = mutate(one, other, self.target.words, self.target.length_max, &mut self.dice);
+        let input = mutate(one, other, self.target.words, self.target.length_max, &mut self.prng);
         if self.execute(&input)? {
             if self.corpus.len() < CORPUS_MAX {
                 self.corpus.push(input);
             } else {
-                let place = self.dice.below(self.corpus.len());
+                let place = self.prng.index(self.corpus.len());
                 if let Some(old) = self.corpus.get_mut(place) {
                     *old = input;
                 }
@@ -71,7 +70,7 @@ impl Campaign {
         Ok(())
     }
 
-    /// Checks one input; whether its kind of answer is new.
+    /// Checks an input; returns whether its class of answers is new.
     pub fn execute(&mut self, input: &[u8]) -> Result<bool, Failure> {
         self.executions = self.executions.saturating_add(1);
         match attempt(&mut self.check, input) {
@@ -88,17 +87,16 @@ impl Campaign {
         self.executions
     }
 
-    /// Inputs kept.
     pub const fn corpus_size(&self) -> usize {
         self.corpus.len()
     }
 
-    /// Kinds of answers seen.
+    /// Classes of answers seen.
     pub fn kinds(&self) -> usize {
         self.seen.len()
     }
 
-    /// Cuts pieces out for as long as the rest still fails. A check that panicked is made anew.
+    /// Cuts pieces out while the rest still fails. A check that panicked is created again.
     fn shrink(&mut self, mut input: Vec<u8>, mut message: String) -> (Vec<u8>, String) {
         self.check = (self.target.start)();
         let mut piece = input.len().div_ceil(2);
@@ -130,7 +128,7 @@ fn attempt(check: &mut Check, input: &[u8]) -> Result<Kind, String> {
     })
 }
 
-/// As it stands in a regression test.
+/// The text of a regression test.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {}", self.target, self.message)?;

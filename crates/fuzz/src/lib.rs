@@ -1,15 +1,16 @@
-//! Fuzzing on stable Rust: every place where bytes from outside become values, against bytes nobody would send.
+//! Fuzzing on stable Rust: every parser of outside bytes, on bytes that no honest client sends.
 //!
-//! A [`target::Target`] is one input language with seeds, words and a check; a [`campaign::Campaign`] mutates inputs from
-//! a seed and keeps those that got a kind of answer not seen before. The check panics where a promise is broken: against
-//! a second implementation where there is one, against the promise itself where there is none. The same seed gives the
-//! same inputs. Leaves out: coverage, which needs a nightly compiler.
+//! A [`target::Target`] is one input language with seeds, words and a check. A
+//! [`campaign::Campaign`] mutates inputs from a seed and keeps those with a new class of answers.
+//! The check panics on a broken promise: a difference from a second implementation, or a violation
+//! of the promise itself. The same seed gives the same inputs. Coverage is not measured; it needs a
+//! nightly compiler.
 
 #![allow(
     clippy::expect_used,
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a check that cannot go on must stop, and what it runs is the real thing"
+    reason = "a check that cannot continue must stop; it runs the real code"
 )]
 
 pub mod campaign;
@@ -21,7 +22,6 @@ pub mod campaign;
 )]
 #[path = "../../counterfoil/src/config/mod.rs"]
 mod config;
-pub mod dice;
 mod mutate;
 pub mod target;
 pub mod targets;

@@ -1,6 +1,6 @@
-//! The long run: every target in turn, or one, for so many seconds each.
+//! The long run: every target in turn, or one, for the given seconds each.
 
-#![allow(clippy::disallowed_methods, reason = "a run of so many seconds needs the clock")]
+#![allow(clippy::disallowed_methods, reason = "a timed run needs the clock")]
 
 use clap::Parser;
 use counterfoil_fuzz::campaign::{Campaign, Failure};
@@ -10,20 +10,20 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Inputs between two looks at the clock.
+/// Inputs between two reads of the clock.
 const BATCH: usize = 16;
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
-/// Mutates inputs of every parser and codec and checks what they make of them.
+/// Mutates inputs of every parser and codec and checks the results.
 #[derive(Parser)]
 struct Arguments {
-    /// How long each target runs.
+    /// Seconds for each target.
     #[arg(long, default_value_t = 60)]
     seconds: u64,
     /// Only this target.
     #[arg(long)]
     target: Option<String>,
-    /// Where chance begins; another seed makes other inputs.
+    /// Seed of the mutations.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         eprintln!("there is no such target; name one of {}", names.join(", "));
         return ExitCode::from(2);
     }
-    // The message of a broken promise is in the report.
+    // The report contains the panic's message.
     std::panic::set_hook(Box::new(|_| {}));
     let mut failed = 0;
     for target in targets {

@@ -1,47 +1,55 @@
-//! Inputs from inputs: a few small changes, blind to the language but for its words.
+//! Mutations: a few small changes of an input, without knowledge of its language except its words.
 
-use crate::dice::Dice;
+use counterfoil_prng::Prng;
 
-/// Changes that are stacked on one input.
+/// Most changes of one input.
 const CHANGES_MAX: usize = 6;
-/// Bytes a change moves, repeats or deletes at once.
+/// Most bytes that one change moves, repeats or deletes.
 const RANGE_MAX: usize = 32;
-/// Bytes at the edges of classes: ends, signs, brackets, the first and last of each length of UTF-8.
+/// Bytes at the edges of classes: controls, signs, brackets, the first and last of each length of
+/// UTF-8.
 const EDGES: [u8; 24] = [
     0x00, 0x01, 0x09, 0x0a, 0x0d, 0x1f, 0x20, b'"', b'%', b'&', b'+', b'-', b'.', b'0', b'9', b'=', b'[',
     b'\\', b']', 0x7f, 0x80, 0xc3, 0xf4, 0xff,
 ];
 
-/// A changed copy of `input`, with parts of `other` and of `words`, at most `length_max` bytes long.
+/// A stream seeded with an input (FNV-1a), for checks that need chance.
+pub(crate) fn prng_of(input: &[u8]) -> Prng {
+    let mix = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    Prng::new(input.iter().fold(0xcbf2_9ce4_8422_2325, mix))
+}
+
+/// A changed copy of `input`, with parts of `other` and of `words`, at most `length_max` bytes
+/// long.
 pub(crate) fn mutate(
     input: &[u8],
     other: &[u8],
     words: &[&'static str],
     length_max: usize,
-    dice: &mut Dice,
+    prng: &mut Prng,
 ) -> Vec<u8> {
     let mut bytes = input.to_vec();
-    for _ in 0..=dice.below(CHANGES_MAX) {
-        change(&mut bytes, other, words, dice);
+    for _ in 0..=prng.index(CHANGES_MAX) {
+        change(&mut bytes, other, words, prng);
     }
     bytes.truncate(length_max);
     bytes
 }
 
-fn change(bytes: &mut Vec<u8>, other: &[u8], words: &[&'static str], dice: &mut Dice) {
-    let at = dice.below(bytes.len().saturating_add(1));
-    let (from, to) = range(bytes.len(), dice);
-    match dice.below(12) {
+fn change(bytes: &mut Vec<u8>, other: &[u8], words: &[&'static str], prng: &mut Prng) {
+    let at = prng.index(bytes.len().saturating_add(1));
+    let (from, to) = range(bytes.len(), prng);
+    match prng.index(12) {
         0 => set(bytes, at, |byte| byte ^ (1 << (at % 8))),
         1 => {
-            let byte = dice.byte();
+            let byte = prng.next_u64().to_le_bytes()[0];
             set(bytes, at, |_| byte);
         }
         2 => {
-            let edge = dice.pick(&EDGES).copied().unwrap_or(0);
+            let edge = prng.pick(&EDGES, 0);
             set(bytes, at, |_| edge);
         }
-        3 => bytes.insert(at, dice.pick(&EDGES).copied().unwrap_or(0)),
+        3 => bytes.insert(at, prng.pick(&EDGES, 0)),
         4 => {
             bytes.drain(from..to);
         }
@@ -50,24 +58,24 @@ fn change(bytes: &mut Vec<u8>, other: &[u8], words: &[&'static str], dice: &mut 
             bytes.splice(at..at, again);
         }
         6 | 7 => {
-            let word = dice.pick(words).copied().unwrap_or_default();
+            let word = prng.pick(words, "");
             bytes.splice(at..at, word.bytes());
         }
         8 => {
-            let word = dice.pick(words).copied().unwrap_or_default();
+            let word = prng.pick(words, "");
             bytes.splice(from..to, word.bytes());
         }
         9 => {
-            let (start, end) = range(other.len(), dice);
+            let (start, end) = range(other.len(), prng);
             bytes.splice(at..at, other.get(start..end).unwrap_or_default().iter().copied());
         }
         10 => {
-            // The head of this, the tail of the other.
+            // The head of this input, the tail of the other.
             bytes.truncate(at);
-            let start = dice.below(other.len().saturating_add(1));
+            let start = prng.index(other.len().saturating_add(1));
             bytes.extend_from_slice(other.get(start..).unwrap_or_default());
         }
-        _ => number(bytes, at, dice),
+        _ => number(bytes, at, prng),
     }
 }
 
@@ -77,8 +85,8 @@ fn set(bytes: &mut [u8], at: usize, change: impl FnOnce(u8) -> u8) {
     }
 }
 
-/// Puts a number near an edge in the place of the digits at or after `at`.
-fn number(bytes: &mut Vec<u8>, at: usize, dice: &mut Dice) {
+/// Replaces the digits at or after `at` by a number near an edge.
+fn number(bytes: &mut Vec<u8>, at: usize, prng: &mut Prng) {
     const NUMBERS: [&str; 14] = [
         "0",
         "1",
@@ -98,12 +106,12 @@ fn number(bytes: &mut Vec<u8>, at: usize, dice: &mut Dice) {
     let rest = bytes.get(at..).unwrap_or_default();
     let Some(first) = rest.iter().position(u8::is_ascii_digit) else { return };
     let digits = rest.iter().skip(first).take_while(|byte| byte.is_ascii_digit()).count();
-    let number = dice.pick(&NUMBERS).copied().unwrap_or("0");
+    let number = prng.pick(&NUMBERS, "0");
     bytes.splice(at + first..at + first + digits, number.bytes());
 }
 
-fn range(length: usize, dice: &mut Dice) -> (usize, usize) {
-    let from = dice.below(length.saturating_add(1));
-    let count = dice.below(RANGE_MAX);
+fn range(length: usize, prng: &mut Prng) -> (usize, usize) {
+    let from = prng.index(length.saturating_add(1));
+    let count = prng.index(RANGE_MAX);
     (from, from.saturating_add(count).min(length))
 }

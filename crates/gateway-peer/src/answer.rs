@@ -1,4 +1,5 @@
-//! What a peer's answer means. A status or body that its contract does not foresee is unknown, never believed.
+//! Maps the answers of a peer to outcomes. A status or body that the contract does not foresee is
+//! unknown, never believed.
 
 use counterfoil_core::payments::provider::{
     Approval, Cause, Decline, LookupResult, ProviderFault, ProviderOutcome, Rejection, Stands,
@@ -10,7 +11,7 @@ use serde::Deserialize;
 
 const UNREADABLE: ProviderOutcome = ProviderOutcome::Unknown(Cause::Unreadable);
 
-/// A transfer, as far as an outcome needs it.
+/// The fields of a transfer that an outcome needs.
 #[derive(Deserialize)]
 struct Transfer {
     id: String,
@@ -29,15 +30,15 @@ struct Metadata {
     counterfoil_payment: Option<String>,
 }
 
-/// A problem, as far as an outcome needs it.
+/// The field of a problem document that an outcome needs.
 #[derive(Deserialize)]
 struct Problem {
     error: String,
 }
 
-/// The record of a key, as far as a lookup needs it.
+/// The fields of a key's record that a lookup needs.
 #[derive(Deserialize)]
-struct Key {
+struct KeyReply {
     state: String,
     resource: Option<Resource>,
 }
@@ -48,13 +49,12 @@ struct Resource {
     id: String,
 }
 
-/// What the record of a key says.
-pub(crate) enum Record {
-    /// It made this transfer.
+/// The meaning of a key's record.
+pub(crate) enum KeyRecord {
+    /// The key made this transfer.
     Made(String),
-    /// It was refused for good, and made nothing.
+    /// The request was refused for good and made nothing.
     Refused,
-    /// It says nothing.
     Unclear(Cause),
 }
 
@@ -63,7 +63,8 @@ pub(crate) fn outcome(answer: &HttpAnswer, ours: &str, destination: &str) -> Pro
     let error = || read::<Problem>(&answer.body).map(|problem| problem.error);
     match answer.status.as_u16() {
         200..=299 => done(answer, ours, Some(destination)),
-        // Only these two are kept under the key. Another 400 leaves it free, and speaks for this call alone.
+        // Only these two errors are stored under the key. Other 400s leave the key free and concern
+        // a single call.
         400 => match error() {
             Some(error) if error == "insufficient_funds" || error == "cap_exceeded" => refused(&error),
             error => rejected(error, ProviderFault::Request),
@@ -73,19 +74,20 @@ pub(crate) fn outcome(answer: &HttpAnswer, ours: &str, destination: &str) -> Pro
         409 => ProviderOutcome::Unknown(Cause::InProgress),
         429 => ProviderOutcome::Busy { retry_after: answer.pause() },
         503 => match error().as_deref() {
-            // It took nothing on.
+            // The peer did not start the request.
             Some("shutting_down") => ProviderOutcome::Busy { retry_after: answer.pause() },
-            // Its commit may be in doubt; the key will say once its store is back, and no error is kept under it.
+            // The peer's commit may be in doubt. The key tells once its store is back, and no error
+            // is stored under it.
             Some("store_unavailable" | "outcome_pending") => ProviderOutcome::Unknown(Cause::InProgress),
             Some(_) | None => ProviderOutcome::Unknown(Cause::ServerError),
         },
         500..=599 => ProviderOutcome::Unknown(Cause::ServerError),
-        // Among them a key that was used for something else, and one whose answer is no longer kept.
+        // Includes keys used for another request, and keys with an expired answer.
         _ => UNREADABLE,
     }
 }
 
-/// What a transfer that was looked up says.
+/// The result of looking up a transfer.
 pub(crate) fn found(answer: &HttpAnswer, ours: &str) -> LookupResult {
     match answer.status.as_u16() {
         200..=299 => match done(answer, ours, None) {
@@ -96,29 +98,29 @@ pub(crate) fn found(answer: &HttpAnswer, ours: &str) -> LookupResult {
     }
 }
 
-/// What the record of a key says.
-pub(crate) fn record(answer: &HttpAnswer) -> Record {
+/// The meaning of the answer to a key lookup.
+pub(crate) fn record(answer: &HttpAnswer) -> KeyRecord {
     let status = answer.status.as_u16();
     if status != 200 {
-        return Record::Unclear(unclear(status));
+        return KeyRecord::Unclear(unclear(status));
     }
-    let Some(Key { state, resource }) = read::<Key>(&answer.body) else {
-        return Record::Unclear(Cause::Unreadable);
+    let Some(KeyReply { state, resource }) = read::<KeyReply>(&answer.body) else {
+        return KeyRecord::Unclear(Cause::Unreadable);
     };
     let plain =
         |id: &str| id.starts_with("tr_") && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     match (state.as_str(), resource) {
-        // An expired record made what it names as well.
+        // An expired record also names the transfer it made.
         ("completed" | "expired", Some(made)) if made.r#type == "transfer" && plain(&made.id) => {
-            Record::Made(made.id)
+            KeyRecord::Made(made.id)
         }
-        ("failed_terminal", None) => Record::Refused,
-        ("in_flight" | "failed_retry" | "uncertain", _) => Record::Unclear(Cause::InProgress),
-        _ => Record::Unclear(Cause::Unreadable),
+        ("failed_terminal", None) => KeyRecord::Refused,
+        ("in_flight" | "failed_retry" | "uncertain", _) => KeyRecord::Unclear(Cause::InProgress),
+        _ => KeyRecord::Unclear(Cause::Unreadable),
     }
 }
 
-/// A refusal that is the key's answer for good.
+/// A refusal that is the key's final answer.
 pub(crate) fn refused(error: &str) -> ProviderOutcome {
     ProviderOutcome::Declined(Decline {
         code: error.to_owned(),
@@ -140,18 +142,18 @@ fn rejected(error: Option<String>, fault: ProviderFault) -> ProviderOutcome {
     ProviderOutcome::Rejected(Rejection { fault, code })
 }
 
-/// A transfer that is there. Amount, currency and payment are compared by the core.
+/// An executed transfer. The core compares amount, currency and payment.
 fn done(answer: &HttpAnswer, ours: &str, destination: Option<&str>) -> ProviderOutcome {
     let Some(transfer) = read::<Transfer>(&answer.body) else { return UNREADABLE };
     if transfer.status != "posted" || !is_storable(&transfer.id) {
         return UNREADABLE;
     }
-    // Two amounts are none, and the core holds up what is not the one that was asked for.
+    // Differing amounts count as zero: the core holds up an amount that was not ordered.
     let moved = if transfer.amount == transfer.amount_posted { transfer.amount } else { 0 };
-    // Named by its code, a destination's id is not known here.
+    // A destination named by its code has an unknown id here.
     let reached = destination.is_none_or(|name| !name.starts_with("ac_") || name == transfer.to);
     let between_ours = transfer.from == ours && reached;
-    // One between other accounts is not our payment, whatever is written on it.
+    // A transfer between other accounts is not our payment, despite its metadata.
     let payment = transfer.metadata.counterfoil_payment.filter(|_| between_ours).unwrap_or_default();
     ProviderOutcome::Approved(Approval {
         reference: transfer.id,
@@ -162,8 +164,8 @@ fn done(answer: &HttpAnswer, ours: &str, destination: Option<&str>) -> ProviderO
     })
 }
 
-/// A body in the form that is foreseen for it. Bytes that are not UTF-8 are no JSON wherever they stand; serde alone would
-/// pass over them in a field nobody asks for.
+/// Parses a body in its expected form. The whole body must be UTF-8: serde alone ignores invalid
+/// bytes in unread fields.
 fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Option<T> {
     serde_json::from_str(std::str::from_utf8(body).ok()?).ok()
 }

@@ -1,14 +1,14 @@
-//! The connector itself: a payout as a transfer at the peer, and its failures as outcomes.
+//! The connector: a payout becomes a transfer at the peer, and its failures become outcomes.
 
-use crate::answer::{self, Record};
-use crate::settings::{Settings, SettingsError, address};
+use crate::answer::{self, KeyRecord};
+use crate::settings::{PeerSettings, PeerSettingsError, address};
 use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::provider::{Cause, LookupResult, ProviderOutcome, ProviderStep, Rules};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::profile::PEER;
 use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup};
-use counterfoil_transport::{Deadline, HttpAnswer, Letter, Transport, TransportFailure, at};
+use counterfoil_transport::{Deadline, HttpAnswer, Letter, Transport, TransportFailure, uri_at};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Method, Request, StatusCode, Uri};
 use serde::Serialize;
@@ -18,11 +18,10 @@ use std::future::Future;
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// One peer.
+/// The connector to one peer.
 pub struct PeerGateway {
     binding: ProviderBinding,
     endpoint: String,
-    /// Our account there.
     account: String,
     create: Uri,
     retention: Span,
@@ -31,33 +30,33 @@ pub struct PeerGateway {
     transport: Transport,
 }
 
-/// What is asked of the peer. The same call gives the same bytes.
+/// The request body. The same call gives the same bytes.
 #[derive(Serialize)]
 struct Transfer<'a> {
     from: &'a str,
     to: &'a str,
     amount: i64,
     currency: &'a str,
-    metadata: Ours<'a>,
+    metadata: TransferMetadata<'a>,
 }
 
-/// What is written on every transfer: our reference of the payment, and the step.
+/// The metadata of every transfer: our reference of the payment, and the step.
 #[derive(Serialize)]
-struct Ours<'a> {
+struct TransferMetadata<'a> {
     counterfoil_payment: &'a str,
     counterfoil_step: &'a str,
 }
 
 impl PeerGateway {
-    /// A connector; connections are made when they are needed.
-    pub fn new(settings: Settings) -> Result<PeerGateway, SettingsError> {
-        let Settings { name, url, retention, limits } = settings;
+    /// A connector that connects on demand.
+    pub fn new(settings: PeerSettings) -> Result<PeerGateway, PeerSettingsError> {
+        let PeerSettings { name, url, retention, limits } = settings;
         let address = address(url.reveal())?;
         Ok(PeerGateway {
             binding: ProviderBinding::to_peer(&name, &address.endpoint, &address.path),
-            create: at(&address.endpoint, "/v1/transfers").ok_or(SettingsError::Host)?,
+            create: uri_at(&address.endpoint, "/v1/transfers").ok_or(PeerSettingsError::Host)?,
             authorization: address.authorization()?,
-            transport: Transport::new(limits, address.is_https, is_worded)?,
+            transport: Transport::new(limits, address.is_https, reads_body)?,
             endpoint: address.endpoint,
             account: address.path,
             retention,
@@ -72,7 +71,8 @@ impl PeerGateway {
         request
     }
 
-    /// What to send; nothing if the payment is not this peer's, or nothing a peer could do.
+    /// The body and key to send; `None` if the payment is bound elsewhere or the step is not a
+    /// payout.
     fn letter(&self, call: &ProviderCall) -> Option<(String, HeaderValue)> {
         let destination = call.instrument.as_ref().map(Masked::reveal)?;
         if call.binding != self.binding || call.step != ProviderStep::Payout {
@@ -84,7 +84,10 @@ impl PeerGateway {
             to: destination,
             amount: call.amount.minor(),
             currency: asset.code(),
-            metadata: Ours { counterfoil_payment: &call.payment, counterfoil_step: call.step.name() },
+            metadata: TransferMetadata {
+                counterfoil_payment: &call.payment,
+                counterfoil_step: call.step.name(),
+            },
         };
         Some((serde_json::to_string(&transfer).ok()?, HeaderValue::from_str(&call.key).ok()?))
     }
@@ -111,21 +114,21 @@ impl PeerGateway {
     }
 
     async fn get(&self, path: &str) -> Result<HttpAnswer, Cause> {
-        let uri = at(&self.endpoint, path).ok_or(Cause::Unreadable)?;
+        let uri = uri_at(&self.endpoint, path).ok_or(Cause::Unreadable)?;
         let (empty, _) = Letter::new("", self.transport.deadline());
         self.transport.exchange(self.request(Method::GET, uri, empty)).await.map_err(TransportFailure::cause)
     }
 
-    /// What became of a key, and then of the transfer it made.
+    /// Looks up the key, then the transfer it made.
     async fn find(&self, key: &str) -> Result<LookupResult, Cause> {
         let record = self.get(&format!("/v1/idempotency-keys/{key}")).await?;
         match answer::record(&record) {
-            Record::Made(transfer) => {
+            KeyRecord::Made(transfer) => {
                 let transfer = self.get(&format!("/v1/transfers/{transfer}")).await?;
                 Ok(answer::found(&transfer, &self.account))
             }
-            Record::Refused => Ok(LookupResult::Payment(answer::refused("failed_terminal"))),
-            Record::Unclear(cause) => Err(cause),
+            KeyRecord::Refused => Ok(LookupResult::Payment(answer::refused("failed_terminal"))),
+            KeyRecord::Unclear(cause) => Err(cause),
         }
     }
 }
@@ -142,19 +145,19 @@ impl Gateway for PeerGateway {
     fn rules(&self, _: &ProviderBinding) -> Rules {
         Rules {
             dedup_window: Some(self.retention),
-            // How long a request may wait for a slot and a connection is ours to say.
+            // The wait for a slot and a connection depends on our settings, not on the peer.
             send_within: self.transport.send_within(),
             ..PEER.rules
         }
     }
 
     fn call(&self, call: ProviderCall) -> impl Future<Output = ProviderOutcome> + Send {
-        // Outside the future: time runs from here, not from when somebody gets round to polling it.
+        // Outside the future: the deadline starts at this call, not at the first poll.
         let deadline = self.transport.deadline();
         self.send(call, deadline)
     }
 
-    /// Asks by the key. A key the peer does not know proves nothing: it may have been forgotten.
+    /// Looks up the key. An unknown key proves nothing, because the peer may have forgotten it.
     async fn lookup(&self, lookup: ProviderLookup) -> LookupResult {
         let plain = !lookup.key.is_empty() && lookup.key.bytes().all(|byte| byte.is_ascii_alphanumeric());
         if lookup.binding != self.binding || lookup.step != ProviderStep::Payout || !plain {
@@ -171,7 +174,7 @@ impl fmt::Debug for PeerGateway {
 }
 
 /// Whether the meaning of an answer depends on its body.
-fn is_worded(status: StatusCode) -> bool {
+fn reads_body(status: StatusCode) -> bool {
     status.is_success() || matches!(status.as_u16(), 400 | 401 | 403 | 404 | 503)
 }
 
@@ -185,7 +188,7 @@ mod tests {
     use std::time::Duration;
 
     fn gateway() -> PeerGateway {
-        PeerGateway::new(Settings {
+        PeerGateway::new(PeerSettings {
             name: PeerName::parse("eu").unwrap(),
             url: Masked::new("counterfoil+http://sk_hidden@127.0.0.1:1/ac_ours".to_owned()),
             retention: Span::from_ms(1_000),
@@ -206,7 +209,7 @@ mod tests {
         }
     }
 
-    /// The peer compares what is sent under a key: these bytes must be the same in every release.
+    /// The peer compares requests under a key, so these bytes must stay the same in every release.
     #[test]
     fn golden_request() {
         let (body, key) = gateway().letter(&call()).unwrap();
@@ -218,7 +221,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_not_a_payout_to_this_peer_is_never_sent() {
+    async fn only_payouts_to_this_peer_are_sent() {
         let eu = gateway();
         let name = PeerName::parse("eu").unwrap();
         for odd in [
@@ -241,20 +244,21 @@ mod tests {
             assert!(eu.letter(&odd).is_none(), "{odd:?}");
             assert_eq!(eu.call(odd).await, ProviderOutcome::NotSent);
         }
-        // Nobody listens there, so it never left either.
+        // Nothing listens there, so the request was never sent.
         assert_eq!(eu.call(call()).await, ProviderOutcome::NotSent);
         assert!(eu.serves(&call().binding));
         assert!(!eu.serves(&ProviderBinding::to_peer(&name, "http://127.0.0.1:1", "ac_other")));
     }
 
-    /// A release from before there were peers takes what a payment is bound to for the provider's endpoint.
+    /// The endpoint of a peer's binding is not a URL, so a connector to a provider cannot send to
+    /// it by mistake.
     #[test]
-    fn what_a_payout_is_bound_to_is_no_place_to_send_anything_to() {
-        assert_eq!(at(&call().binding.endpoint, "/v1/payouts"), None);
+    fn the_endpoint_of_a_peers_binding_is_no_url() {
+        assert_eq!(uri_at(&call().binding.endpoint, "/v1/payouts"), None);
     }
 
     #[tokio::test]
-    async fn only_payouts_to_this_peer_are_looked_up_and_by_a_key_that_cannot_lead_elsewhere() {
+    async fn only_payouts_to_this_peer_are_looked_up_and_only_by_plain_keys() {
         let ProviderCall { binding, step, key, payment, reference, amount, .. } = call();
         let right = ProviderLookup { binding, step, key, payment, reference, amount };
         for odd in [
@@ -272,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn its_rules_are_a_peers_with_what_is_set() {
+    fn the_rules_are_those_of_a_peer_with_the_configured_bounds() {
         let rules = gateway().rules(&call().binding);
         assert_eq!(rules.dedup_window, Some(Span::from_ms(1_000)));
         assert_eq!(rules.send_within, Span::from_ms(300));

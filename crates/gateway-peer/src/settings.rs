@@ -1,89 +1,83 @@
-//! Settings of the connector, and the reading of its URL. No sentence here repeats any part of the URL: a URL that is
-//! wrong may carry the key anywhere.
+//! PeerSettings of the connector and parsing of its URL. Error texts never repeat any part of the URL,
+//! because a malformed URL may carry the key anywhere.
 
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::peer::PeerName;
 use counterfoil_core::types::time::Span;
-use counterfoil_transport::{Address, BadAddress, TransportConfigError, TransportLimits};
+use counterfoil_transport::{Address, AddressError, TransportConfigError, TransportLimits};
 
-/// What a connector is started with.
+/// The settings of a connector.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// What the peer is called here.
+pub struct PeerSettings {
+    /// The name of the peer in our settings.
     pub name: PeerName,
-    /// `counterfoil+https://KEY@host[:port]/ACCOUNT`: an API key of the peer, and the id of our account there.
+    /// `counterfoil+https://KEY@host[:port]/ACCOUNT`: an API key of the peer, and the id of our
+    /// account there.
     pub url: Masked<String>,
     /// How long the peer keeps its keys: its `idempotency.replay_window_ms`, or less.
     pub retention: Span,
-    /// What the connector may take.
     pub limits: TransportLimits,
 }
 
-/// Why a connector cannot be started.
+/// The reasons for refusing settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SettingsError {
-    /// Another scheme, or none.
+pub enum PeerSettingsError {
     #[error(
         "the URL of a peer must begin with counterfoil+http:// or counterfoil+https://; write counterfoil+https://KEY@host[:port]/ac_…"
     )]
     Scheme,
-    /// No credential.
     #[error(
         "the URL of a peer names no API key; write it before the host, as in counterfoil+https://KEY@host/ac_…"
     )]
     KeyMissing,
-    /// A credential with characters that no API key has.
+    /// The credential has characters that no API key has.
     #[error(
         "the API key in the URL of a peer may only hold letters, digits, '_', '-', '.' and '~'; check for a stray ':', '%' or '@'"
     )]
     KeyUnusable,
-    /// No host, or not a host.
     #[error("the URL of a peer has no usable host; write host or host:port after the '@'")]
     Host,
-    /// No account, or one by its code.
+    /// The account is missing or named by its code.
     #[error(
         "the URL of a peer must end with the id of our account there, as in counterfoil+https://KEY@host/ac_…; the id and not the code, because it is of one tenant of one store"
     )]
     Account,
-    /// A deadline of zero or beyond reason.
     #[error("the timeout of peers must be above zero and at most 10 minutes")]
     Timeout,
-    /// No connections at all, or too many.
     #[error("the connections to a peer must be between 1 and 10000")]
     Connections,
-    /// The TLS library could not be set up.
     #[error("TLS could not be set up for a peer ({0}); use another build of the program")]
     Tls(String),
 }
 
-impl From<BadAddress> for SettingsError {
-    fn from(bad: BadAddress) -> SettingsError {
+impl From<AddressError> for PeerSettingsError {
+    fn from(bad: AddressError) -> PeerSettingsError {
         match bad {
-            BadAddress::Scheme => SettingsError::Scheme,
-            BadAddress::KeyMissing => SettingsError::KeyMissing,
-            BadAddress::KeyUnusable => SettingsError::KeyUnusable,
-            BadAddress::Host => SettingsError::Host,
-            BadAddress::Query => SettingsError::Account,
+            AddressError::Scheme => PeerSettingsError::Scheme,
+            AddressError::KeyMissing => PeerSettingsError::KeyMissing,
+            AddressError::KeyUnusable => PeerSettingsError::KeyUnusable,
+            AddressError::Host => PeerSettingsError::Host,
+            AddressError::Query => PeerSettingsError::Account,
         }
     }
 }
 
-impl From<TransportConfigError> for SettingsError {
-    fn from(why: TransportConfigError) -> SettingsError {
+impl From<TransportConfigError> for PeerSettingsError {
+    fn from(why: TransportConfigError) -> PeerSettingsError {
         match why {
-            TransportConfigError::Timeout => SettingsError::Timeout,
-            TransportConfigError::Connections => SettingsError::Connections,
-            TransportConfigError::Tls(why) => SettingsError::Tls(why),
+            TransportConfigError::Timeout => PeerSettingsError::Timeout,
+            TransportConfigError::Connections => PeerSettingsError::Connections,
+            TransportConfigError::Tls(why) => PeerSettingsError::Tls(why),
         }
     }
 }
 
-/// Takes the URL apart; its path is an account's id.
-pub(crate) fn address(url: &str) -> Result<Address, SettingsError> {
+/// Parses the URL; its path is the id of an account.
+pub(crate) fn address(url: &str) -> Result<Address, PeerSettingsError> {
     let address = Address::parse(url, "counterfoil")?;
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let id = address.path.strip_prefix("ac_").filter(|rest| !rest.is_empty());
-    if id.is_some_and(|rest| rest.bytes().all(plain)) { Ok(address) } else { Err(SettingsError::Account) }
+    if id.is_some_and(|rest| rest.bytes().all(plain)) { Ok(address) } else { Err(PeerSettingsError::Account) }
 }
 
 #[cfg(test)]
@@ -91,19 +85,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_but_a_key_a_host_and_an_accounts_id_is_refused_without_showing_the_key() {
+    fn malformed_peer_urls_are_refused_without_showing_the_key() {
         for (url, error) in [
-            ("https://SECRET@host/ac_1", SettingsError::Scheme),
-            ("stripe+https://SECRET@host/ac_1", SettingsError::Scheme),
-            ("counterfoil+http://host/ac_1", SettingsError::KeyMissing),
-            ("counterfoil+http://SECRET:x@host/ac_1", SettingsError::KeyUnusable),
-            ("counterfoil+http://SECRET@/ac_1", SettingsError::Host),
-            ("counterfoil+http://SECRET@host", SettingsError::Account),
-            ("counterfoil+http://SECRET@host/", SettingsError::Account),
-            ("counterfoil+http://SECRET@host/ac_", SettingsError::Account),
-            ("counterfoil+http://SECRET@host/clearing:us", SettingsError::Account),
-            ("counterfoil+http://SECRET@host/ac_1/more", SettingsError::Account),
-            ("counterfoil+http://SECRET@host/ac_1?x=y", SettingsError::Account),
+            ("https://SECRET@host/ac_1", PeerSettingsError::Scheme),
+            ("stripe+https://SECRET@host/ac_1", PeerSettingsError::Scheme),
+            ("counterfoil+http://host/ac_1", PeerSettingsError::KeyMissing),
+            ("counterfoil+http://SECRET:x@host/ac_1", PeerSettingsError::KeyUnusable),
+            ("counterfoil+http://SECRET@/ac_1", PeerSettingsError::Host),
+            ("counterfoil+http://SECRET@host", PeerSettingsError::Account),
+            ("counterfoil+http://SECRET@host/", PeerSettingsError::Account),
+            ("counterfoil+http://SECRET@host/ac_", PeerSettingsError::Account),
+            ("counterfoil+http://SECRET@host/clearing:us", PeerSettingsError::Account),
+            ("counterfoil+http://SECRET@host/ac_1/more", PeerSettingsError::Account),
+            ("counterfoil+http://SECRET@host/ac_1?x=y", PeerSettingsError::Account),
         ] {
             let refused = address(url).err();
             assert_eq!(refused.as_ref(), Some(&error), "{url}");

@@ -1,11 +1,10 @@
-//! What is sent: the path and the form of each step, and where a payment is looked up. The same call gives the same
-//! bytes.
+//! Requests: path and form of each step, and paths of lookups. The same call gives the same bytes.
 
 use counterfoil_core::payments::provider::ProviderStep;
 use counterfoil_gateway::ProviderCall;
 use std::fmt::Write;
 
-/// Where payments are created.
+/// The path for creating payments.
 pub(crate) const INTENTS_PATH: &str = "/v1/payment_intents";
 
 const REFUNDS_PATH: &str = "/v1/refunds";
@@ -13,7 +12,7 @@ const PAYOUTS_PATH: &str = "/v1/payouts";
 const SEARCH_PATH: &str = "/v1/payment_intents/search?query=metadata%5B%27counterfoil_payment%27%5D%3A%27";
 const QUOTE: &str = "%27";
 
-/// Where a step is asked for; nothing if it is done to a payment whose reference is not known or cannot be in a path.
+/// The path of a step; `None` if the payment's reference is unknown or cannot be part of a path.
 pub(crate) fn path(call: &ProviderCall) -> Option<String> {
     match call.step {
         ProviderStep::Charge | ProviderStep::Authorize => Some(INTENTS_PATH.to_owned()),
@@ -24,19 +23,20 @@ pub(crate) fn path(call: &ProviderCall) -> Option<String> {
     }
 }
 
-/// The path of one payment at the provider.
+/// The path of a payment intent.
 pub(crate) fn intent(reference: Option<&str>) -> Option<String> {
     let reference = reference?;
     plain(reference).then(|| [INTENTS_PATH, "/", reference].concat())
 }
 
-/// The path of one payout at the provider.
+/// The path of a payout.
 pub(crate) fn payout(reference: Option<&str>) -> Option<String> {
     let reference = reference?;
     plain(reference).then(|| [PAYOUTS_PATH, "/", reference].concat())
 }
 
-/// The form of a step. None is empty: a request without a body could leave after its deadline.
+/// The form of a step. No form is empty, because a request without a body could be sent after its
+/// deadline.
 pub(crate) fn body(call: &ProviderCall) -> String {
     match call.step {
         ProviderStep::Charge | ProviderStep::Authorize => create(call),
@@ -86,7 +86,7 @@ fn money(call: &ProviderCall) -> String {
     form
 }
 
-/// What is written on every payment: our reference of it, and the step.
+/// Appends the metadata of every payment: our reference, and the step.
 fn push_ours(form: &mut String, call: &ProviderCall) {
     form.push_str("&metadata[counterfoil_payment]=");
     push_encoded(form, &call.payment);
@@ -94,13 +94,13 @@ fn push_ours(form: &mut String, call: &ProviderCall) {
     form.push_str(call.step.name());
 }
 
-/// The path and query of a search for our reference; nothing if the reference cannot be one of ours, since quotes
-/// in it would change the meaning of the query.
+/// The path and query of a search for our reference. `None` if the reference is not well-formed: a
+/// quote in it would change the query.
 pub(crate) fn search(payment: &str) -> Option<String> {
     plain(payment).then(|| [SEARCH_PATH, payment, QUOTE].concat())
 }
 
-/// Whether a reference can stand in a path or a query as it is.
+/// Whether a reference needs no escaping in a path or query.
 fn plain(reference: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     !reference.is_empty() && reference.bytes().all(plain)
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payout_names_its_bank_account_only_if_it_is_told_one() {
+    fn a_payout_names_its_bank_account_only_if_there_is_one() {
         let to = ProviderCall { payment: "po_1".into(), ..call(ProviderStep::Payout, "ba_1&amount=1") };
         assert_eq!(path(&to).as_deref(), Some("/v1/payouts"));
         assert_eq!(
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn later_steps_name_the_payment_in_its_place() {
+    fn later_steps_name_the_payment_in_the_path() {
         let step = |step| ProviderCall { reference: Some("pi_1".into()), ..call(step, "pm") };
         for (asked, place, form) in [
             (ProviderStep::Capture, "/v1/payment_intents/pi_1/capture", "amount_to_capture=1250"),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_that_is_not_there_or_would_lead_elsewhere_gives_no_path() {
+    fn a_missing_or_malformed_reference_gives_no_path() {
         for asked in [ProviderStep::Capture, ProviderStep::Void, ProviderStep::Refund] {
             assert_eq!(path(&call(asked, "pm")), None);
             for odd in ["", "pi_1/../..", "pi 1", "pi?x=1", "é"] {

@@ -1,12 +1,12 @@
-//! The connector itself: the port's calls as requests, and their failures as outcomes.
+//! The connector: calls of the port become requests, and their failures become outcomes.
 
 use crate::answer;
 use crate::form::{self, INTENTS_PATH};
-use crate::settings::{Bounds, Settings, SettingsError, address};
+use crate::settings::{ProfileOverrides, StripeSettings, StripeSettingsError, address};
 use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::provider::{Cause, LookupResult, ProviderOutcome, ProviderStep, Rules};
 use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup, ProviderProfile};
-use counterfoil_transport::{Deadline, Letter, Transport, TransportLimits, at};
+use counterfoil_transport::{Deadline, Letter, Transport, TransportLimits, uri_at};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Method, Request, StatusCode, Uri};
 use std::fmt;
@@ -18,7 +18,7 @@ const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlen
 /// A provider that speaks Stripe's protocol.
 pub struct StripeGateway {
     profile: &'static ProviderProfile,
-    bounds: Bounds,
+    bounds: ProfileOverrides,
     endpoint: String,
     create: Uri,
     /// `Bearer KEY`, marked as sensitive.
@@ -27,12 +27,12 @@ pub struct StripeGateway {
 }
 
 impl StripeGateway {
-    /// A connector; connections are made when they are needed.
-    pub fn new(settings: Settings) -> Result<StripeGateway, SettingsError> {
-        let Settings { url, profile, bounds, timeout, connections_max } = settings;
+    /// A connector that connects on demand.
+    pub fn new(settings: StripeSettings) -> Result<StripeGateway, StripeSettingsError> {
+        let StripeSettings { url, profile, bounds, timeout, connections_max } = settings;
         let address = address(url.reveal())?;
-        let create = at(&address.endpoint, INTENTS_PATH).ok_or(SettingsError::Host)?;
-        let authorization = address.authorization().map_err(|_| SettingsError::KeyUnusable)?;
+        let create = uri_at(&address.endpoint, INTENTS_PATH).ok_or(StripeSettingsError::Host)?;
+        let authorization = address.authorization().map_err(|_| StripeSettingsError::KeyUnusable)?;
         Ok(StripeGateway {
             profile,
             bounds,
@@ -41,7 +41,7 @@ impl StripeGateway {
             transport: Transport::new(
                 TransportLimits { timeout, connections_max },
                 address.is_https,
-                is_worded,
+                reads_body,
             )?,
             endpoint: address.endpoint,
         })
@@ -55,7 +55,8 @@ impl StripeGateway {
         request
     }
 
-    /// Where a call goes: to the payment's own endpoint, which is usually ours. A peer's is none of ours.
+    /// The URI of a call, at the endpoint the payment is bound to. `None` for the binding of a
+    /// peer.
     fn place(&self, call: &ProviderCall) -> Option<Uri> {
         if !self.serves(&call.binding) {
             return None;
@@ -65,7 +66,7 @@ impl StripeGateway {
         {
             return Some(self.create.clone());
         }
-        at(&call.binding.endpoint, &form::path(call)?)
+        uri_at(&call.binding.endpoint, &form::path(call)?)
     }
 
     async fn send(&self, call: ProviderCall, deadline: Deadline) -> ProviderOutcome {
@@ -90,22 +91,22 @@ impl StripeGateway {
 
 impl Gateway for StripeGateway {
     fn binding(&self) -> ProviderBinding {
-        // Each payment's own: counting one for all of them would keep the processors at it.
+        // Allocate per payment: a shared reference count would be contended between cores.
         ProviderBinding { profile: self.profile.name.into(), endpoint: self.endpoint.as_str().into() }
     }
 
     fn rules(&self, binding: &ProviderBinding) -> Rules {
         let mut rules = ProviderProfile::rules_of(&binding.profile);
-        // What is known better is known of the provider that is set, not of one that old work is bound to.
+        // The overrides describe the configured provider, not one that old payments are bound to.
         if *binding.profile == *self.profile.name {
             rules = self.bounds.of(rules);
         }
-        // How long a request may wait for a slot and a connection is ours to say, whoever the provider is.
+        // The wait for a slot and a connection depends on our settings, not on the provider.
         Rules { send_within: self.transport.send_within(), ..rules }
     }
 
     fn call(&self, call: ProviderCall) -> impl Future<Output = ProviderOutcome> + Send {
-        // Outside the future: time runs from here, not from when somebody gets round to polling it.
+        // Outside the future: the deadline starts at this call, not at the first poll.
         let deadline = self.transport.deadline();
         self.send(call, deadline)
     }
@@ -114,16 +115,16 @@ impl Gateway for StripeGateway {
         let path = match lookup.step {
             ProviderStep::Charge | ProviderStep::Authorize => form::search(&lookup.payment),
             ProviderStep::Capture | ProviderStep::Void => form::intent(lookup.reference.as_deref()),
-            // The protocol has no place where refunds could be looked up by what we know of them.
+            // Refunds cannot be looked up with the data we have.
             ProviderStep::Refund => return LookupResult::Unclear(Cause::Unreadable),
-            // Nor payouts, until the provider has named them.
+            // Payouts can be looked up only by the provider's reference.
             ProviderStep::Payout if lookup.reference.is_none() => {
                 return LookupResult::Unclear(Cause::Unreadable);
             }
             ProviderStep::Payout => form::payout(lookup.reference.as_deref()),
         };
         let path = path.filter(|_| self.serves(&lookup.binding));
-        let Some(uri) = path.and_then(|path| at(&lookup.binding.endpoint, &path)) else {
+        let Some(uri) = path.and_then(|path| uri_at(&lookup.binding.endpoint, &path)) else {
             tracing::error!(
                 payment = lookup.payment,
                 endpoint = &*lookup.binding.endpoint,
@@ -149,6 +150,6 @@ impl fmt::Debug for StripeGateway {
 }
 
 /// Whether the meaning of an answer depends on its body.
-fn is_worded(status: StatusCode) -> bool {
+fn reads_body(status: StatusCode) -> bool {
     status.is_success() || matches!(status.as_u16(), 400..=404)
 }

@@ -1,12 +1,14 @@
-//! The connector for Stripe's wire protocol: one provider call becomes one HTTP request and one [`Outcome`].
+//! The connector for Stripe's wire protocol: one provider call becomes one HTTP request and one
+//! [`ProviderOutcome`].
 //!
-//! It owns the form and the reading of answers; deadlines and connections are [`counterfoil_transport`]'s, with what it
-//! promises. Whatever it does not understand is `Unknown`, never a success or a refusal, and a payment that is bound to a
-//! peer is never sent. It leaves out retries, breakers and every decision about a payment: it reports, the engine decides.
+//! This crate owns the forms and the reading of answers; [`counterfoil_transport`] owns deadlines
+//! and connections. An answer that the connector does not understand is `Unknown`, never a success
+//! or a refusal. A payment bound to a peer is never sent. Retries, circuit breakers and decisions
+//! about a payment belong to the engine.
 //!
-//! SharedServices it stands the [`StripeInbox`], which tells what Stripe sent from what somebody else did.
+//! The [`StripeInbox`] verifies and reads Stripe's webhooks.
 //!
-//! [`Outcome`]: counterfoil_core::payments::provider::Outcome
+//! [`ProviderOutcome`]: counterfoil_core::payments::provider::ProviderOutcome
 
 mod answer;
 mod form;
@@ -16,4 +18,4 @@ mod settings;
 
 pub use gateway::StripeGateway;
 pub use inbox::{StripeInbox, signature};
-pub use settings::{Bounds, Settings, SettingsError};
+pub use settings::{ProfileOverrides, StripeSettings, StripeSettingsError};

@@ -1,17 +1,17 @@
-//! Settings of the connector, and the reading of its URL. No sentence here repeats any part of the URL: a URL that
-//! is wrong may carry the key anywhere.
+//! StripeSettings of the connector and parsing of its URL. Error texts never repeat any part of the URL,
+//! because a malformed URL may carry the key anywhere.
 
 use counterfoil_core::payments::provider::Rules;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::ProviderProfile;
-use counterfoil_transport::{Address, BadAddress, TransportConfigError};
+use counterfoil_transport::{Address, AddressError, TransportConfigError};
 use std::time::Duration;
 
-/// Bounds of the provider's contract that its operator knows better than the profile; what is not given stays.
+/// ProfileOverrides that the operator knows better than the profile; `None` keeps the profile's value.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Bounds {
-    /// How long keys are remembered. A profile that remembers none stays so.
+pub struct ProfileOverrides {
+    /// How long keys are remembered. A profile without deduplication stays without.
     pub dedup_window: Option<Span>,
     /// A request is executed at most this long after it was sent.
     pub late_delivery: Option<Span>,
@@ -19,8 +19,8 @@ pub struct Bounds {
     pub query_lag: Option<Span>,
 }
 
-impl Bounds {
-    /// The rules within these bounds.
+impl ProfileOverrides {
+    /// Applies the overrides to `rules`.
     pub(crate) fn of(self, rules: Rules) -> Rules {
         Rules {
             dedup_window: rules.dedup_window.map(|window| self.dedup_window.unwrap_or(window)),
@@ -31,72 +31,64 @@ impl Bounds {
     }
 }
 
-/// What a connector is started with.
+/// The settings of a connector.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct StripeSettings {
     /// `stripe+http://KEY@host:port` or `stripe+https://KEY@host[:port]`.
     pub url: Masked<String>,
     /// The contract of the provider behind the URL.
     pub profile: &'static ProviderProfile,
-    /// What is known better.
-    pub bounds: Bounds,
-    /// How long one call may take: connecting, sending and reading the whole answer.
+    pub bounds: ProfileOverrides,
+    /// Longest time for one call: connecting, sending and reading the whole response.
     pub timeout: Duration,
-    /// Requests that may be under way at once, and connections kept open between them.
+    /// Concurrent requests; also the number of connections kept open.
     pub connections_max: usize,
 }
 
-/// Why a connector cannot be started.
+/// The reasons for refusing settings.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SettingsError {
-    /// Another scheme, or none.
+pub enum StripeSettingsError {
     #[error(
         "the gateway URL must begin with stripe+http:// or stripe+https://; write stripe+https://KEY@host[:port]"
     )]
     Scheme,
-    /// No credential.
     #[error("the gateway URL names no API key; write it before the host, as in stripe+https://KEY@host")]
     KeyMissing,
-    /// A credential with characters that no API key has.
+    /// The credential has characters that no API key has.
     #[error(
         "the API key in the gateway URL may only hold letters, digits, '_', '-', '.' and '~'; check for a stray ':', '%' or '@'"
     )]
     KeyUnusable,
-    /// No host, or not a host.
     #[error("the gateway URL has no usable host; write host or host:port after the '@'")]
     Host,
-    /// More than a host.
     #[error("the gateway URL must end after its host and port; remove the path, query or fragment")]
     Path,
-    /// A deadline of zero or beyond reason.
     #[error("the gateway timeout must be above zero and at most 10 minutes")]
     Timeout,
-    /// No connections at all, or too many.
     #[error("the gateway's connections must be between 1 and 10000")]
     Connections,
-    /// The TLS library could not be set up.
     #[error("TLS could not be set up for the gateway ({0}); use another build of the program")]
     Tls(String),
 }
 
-/// Takes the URL apart; there is nothing after its host.
-pub(crate) fn address(url: &str) -> Result<Address, SettingsError> {
+/// Parses the URL, which must end after its host.
+pub(crate) fn address(url: &str) -> Result<Address, StripeSettingsError> {
     let address = Address::parse(url, "stripe").map_err(|bad| match bad {
-        BadAddress::Scheme => SettingsError::Scheme,
-        BadAddress::KeyMissing => SettingsError::KeyMissing,
-        BadAddress::KeyUnusable => SettingsError::KeyUnusable,
-        BadAddress::Host => SettingsError::Host,
-        BadAddress::Query => SettingsError::Path,
+        AddressError::Scheme => StripeSettingsError::Scheme,
+        AddressError::KeyMissing => StripeSettingsError::KeyMissing,
+        AddressError::KeyUnusable => StripeSettingsError::KeyUnusable,
+        AddressError::Host => StripeSettingsError::Host,
+        AddressError::Query => StripeSettingsError::Path,
     })?;
-    if address.path.is_empty() { Ok(address) } else { Err(SettingsError::Path) }
+    if address.path.is_empty() { Ok(address) } else { Err(StripeSettingsError::Path) }
 }
 
-impl From<TransportConfigError> for SettingsError {
-    fn from(why: TransportConfigError) -> SettingsError {
+impl From<TransportConfigError> for StripeSettingsError {
+    fn from(why: TransportConfigError) -> StripeSettingsError {
         match why {
-            TransportConfigError::Timeout => SettingsError::Timeout,
-            TransportConfigError::Connections => SettingsError::Connections,
-            TransportConfigError::Tls(why) => SettingsError::Tls(why),
+            TransportConfigError::Timeout => StripeSettingsError::Timeout,
+            TransportConfigError::Connections => StripeSettingsError::Connections,
+            TransportConfigError::Tls(why) => StripeSettingsError::Tls(why),
         }
     }
 }
@@ -106,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_are_taken_apart() {
+    fn both_forms_are_parsed() {
         for (url, endpoint, is_https) in [
             ("stripe+http://sk_test_1@127.0.0.1:8080", "http://127.0.0.1:8080", false),
             ("stripe+http://sk_test_1@127.0.0.1:8080/", "http://127.0.0.1:8080", false),
@@ -121,25 +113,25 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_is_refused_without_showing_the_key() {
+    fn other_urls_are_refused_without_showing_the_key() {
         for (url, error) in [
-            ("", SettingsError::Scheme),
-            ("https://SECRET@host", SettingsError::Scheme),
-            ("stripe://SECRET@host", SettingsError::Scheme),
-            ("SECRET", SettingsError::Scheme),
-            ("stripe+http://host:1", SettingsError::KeyMissing),
-            ("stripe+http://@host:1", SettingsError::KeyMissing),
-            ("stripe+http://SECRET:x@host", SettingsError::KeyUnusable),
-            ("stripe+http://SECRET%20@host", SettingsError::KeyUnusable),
-            ("stripe+http://SECRET\r\nX: y@host", SettingsError::KeyUnusable),
-            ("stripe+http://SECRET@x@host", SettingsError::KeyUnusable),
-            ("stripe+http://SECRET@", SettingsError::Host),
-            ("stripe+http://SECRET@:80", SettingsError::Host),
-            ("stripe+http://SECRET@host:", SettingsError::Host),
-            ("stripe+http://SECRET@host:99999", SettingsError::Host),
-            ("stripe+http://SECRET@ho st", SettingsError::Host),
-            ("stripe+http://SECRET@host/v1", SettingsError::Path),
-            ("stripe+http://SECRET@host?a=b", SettingsError::Path),
+            ("", StripeSettingsError::Scheme),
+            ("https://SECRET@host", StripeSettingsError::Scheme),
+            ("stripe://SECRET@host", StripeSettingsError::Scheme),
+            ("SECRET", StripeSettingsError::Scheme),
+            ("stripe+http://host:1", StripeSettingsError::KeyMissing),
+            ("stripe+http://@host:1", StripeSettingsError::KeyMissing),
+            ("stripe+http://SECRET:x@host", StripeSettingsError::KeyUnusable),
+            ("stripe+http://SECRET%20@host", StripeSettingsError::KeyUnusable),
+            ("stripe+http://SECRET\r\nX: y@host", StripeSettingsError::KeyUnusable),
+            ("stripe+http://SECRET@x@host", StripeSettingsError::KeyUnusable),
+            ("stripe+http://SECRET@", StripeSettingsError::Host),
+            ("stripe+http://SECRET@:80", StripeSettingsError::Host),
+            ("stripe+http://SECRET@host:", StripeSettingsError::Host),
+            ("stripe+http://SECRET@host:99999", StripeSettingsError::Host),
+            ("stripe+http://SECRET@ho st", StripeSettingsError::Host),
+            ("stripe+http://SECRET@host/v1", StripeSettingsError::Path),
+            ("stripe+http://SECRET@host?a=b", StripeSettingsError::Path),
         ] {
             let refused = address(url).err();
             assert_eq!(refused.as_ref(), Some(&error), "{url:?}");

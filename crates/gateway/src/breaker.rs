@@ -1,41 +1,41 @@
-//! A circuit breaker: after enough failures in a row whoever is called is left alone for a while, then probed by one
-//! call at a time. Pure: time is an argument.
+//! A circuit breaker: enough failures in a row stop all calls for a while; then one probe at a time
+//! is let through. Pure: time is an argument.
 
 use counterfoil_core::payments::provider::{Cause, ProviderOutcome};
 use counterfoil_core::types::time::{Span, Time};
 
-/// When a breaker opens, and for how long.
+/// The thresholds of a breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BreakerPolicy {
-    /// Failures in a row that open it.
+    /// Failures in a row that open the breaker.
     pub failures: u32,
-    /// How long it stays open before a probe is let through.
+    /// Time from opening to the first probe.
     pub open: Span,
 }
 
-/// The breaker of one provider, or of another server that calls must not wait for.
+/// The breaker of a provider, or of a server that calls must not wait for.
 #[derive(Clone, Copy, Debug)]
 pub struct Breaker {
     policy: BreakerPolicy,
     state: BreakerState,
 }
 
-/// What the breaker does with calls.
+/// Whether calls are let through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakerState {
-    /// Lets them through.
+    /// Calls are let through.
     Closed {
         /// Failures in a row so far.
         failures: u32,
     },
-    /// Holds them back until this instant.
+    /// Calls are held back.
     Open {
-        /// When a probe may go.
+        /// Time of the first probe.
         until: Time,
     },
-    /// One probe is under way; it counts as lost at this instant.
+    /// One probe is under way.
     Probing {
-        /// When another probe may go.
+        /// The probe counts as lost at this time, and another may follow.
         until: Time,
     },
 }
@@ -46,12 +46,11 @@ impl Breaker {
         Breaker { policy, state: BreakerState::Closed { failures: 0 } }
     }
 
-    /// What it does with calls now.
     pub const fn state(&self) -> BreakerState {
         self.state
     }
 
-    /// Whether a call may go now; if not, how long to wait.
+    /// Permits a call now, or returns how long to wait.
     pub fn permit(&mut self, now: Time) -> Result<(), Span> {
         match self.state {
             BreakerState::Closed { .. } => Ok(()),
@@ -65,7 +64,7 @@ impl Breaker {
         }
     }
 
-    /// Learns what came of a call to a provider.
+    /// Records the outcome of a call to a provider.
     pub fn learn(&mut self, outcome: &ProviderOutcome, now: Time) {
         match Health::of(outcome) {
             Health::Well => self.worked(),
@@ -74,12 +73,12 @@ impl Breaker {
         }
     }
 
-    /// Learns that a call was answered.
+    /// Records an answered call.
     pub const fn worked(&mut self) {
         self.state = BreakerState::Closed { failures: 0 };
     }
 
-    /// Learns that a call failed.
+    /// Records a failed call.
     pub fn failed(&mut self, now: Time) {
         self.state = match self.state {
             BreakerState::Closed { failures } if failures.saturating_add(1) < self.policy.failures => {
@@ -93,16 +92,16 @@ impl Breaker {
     }
 }
 
-/// What an outcome says about the provider.
+/// Provider health, as far as one outcome tells.
 pub(crate) enum Health {
     Well,
     Ill,
-    /// Too many requests, by its count or by ours: nothing about whether it works.
+    /// Too many requests, by the provider's count or by ours: no evidence either way.
     Unclear,
 }
 
 impl Health {
-    /// A provider that answers is well, whatever it says about the card.
+    /// A provider that answers is well, even if it declines the card.
     pub(crate) fn of(outcome: &ProviderOutcome) -> Health {
         match outcome {
             ProviderOutcome::Approved(_)
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn it_opens_after_failures_in_a_row_only() {
+    fn the_breaker_opens_only_after_failures_in_a_row() {
         let mut breaker = breaker();
         for outcome in [&DOWN, &DOWN, &UP, &DOWN, &DOWN] {
             breaker.learn(outcome, at(0));
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn one_probe_decides() {
+    fn one_probe_at_a_time_decides() {
         let mut breaker = breaker();
         (0..3).for_each(|_| breaker.learn(&DOWN, at(0)));
         assert_eq!(breaker.permit(at(100)), Ok(()), "the probe");
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_probe_does_not_close_the_road_for_good() {
+    fn a_lost_probe_is_followed_by_another() {
         let mut breaker = breaker();
         (0..3).for_each(|_| breaker.learn(&DOWN, at(0)));
         assert_eq!(breaker.permit(at(100)), Ok(()));

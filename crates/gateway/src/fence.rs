@@ -1,8 +1,10 @@
-//! The gateway fence: a lock by name with an end of its own, so that two processes do not work on one payment at once.
+//! The gateway fence: a lock by payment name that expires, so that two processes do not work on one
+//! payment at once.
 //!
-//! It is the first fence, never the last: a server that fails over may give one name to two holders, and a holder that
-//! sleeps may outlive its time. Whoever is let through twice is stopped by the claim's own fence and the provider's
-//! key. So a fence that cannot be asked stops nobody; [`Fences`] makes that rule, and counts.
+//! The fence is the first safeguard, never the last. A fence server that fails over may grant one
+//! name twice, and a holder that sleeps may outlive its TTL. The claim's own fencing token and the
+//! provider's idempotency key stop a second holder. An unreachable fence therefore stops nobody;
+//! [`Fences`] implements this rule and counts the bypasses.
 
 mod pass;
 
@@ -13,27 +15,28 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
-/// An answer to come: yes, no, or nobody knows.
+/// The future of a fence call: yes, no, or a failure.
 pub type FenceFuture<'a> = Pin<Box<dyn Future<Output = Result<bool, FenceFailure>> + Send + 'a>>;
 
-/// A server that keeps fences. Every call ends within a bound of the adapter's own, far below a client's patience.
+/// A fence server. Every call ends within a bound set by the adapter, far below a client's timeout.
 pub trait Fence: Send + Sync + 'static {
-    /// Takes the name for `ttl`, unless another token has it. Asking again with the same token is no conflict.
+    /// Takes the name for `ttl` unless another token holds it. Taking it again with the same token
+    /// succeeds.
     fn take<'a>(&'a self, name: &'a str, token: Token, ttl: Span) -> FenceFuture<'a>;
 
-    /// Lengthens the hold to `ttl` from now. No: the token does not have the name any more.
+    /// Extends the hold to `ttl` from now. False if the token no longer holds the name.
     fn renew<'a>(&'a self, name: &'a str, token: Token, ttl: Span) -> FenceFuture<'a>;
 
-    /// Gives the name back. No: the token did not have it, and nothing was changed.
+    /// Releases the name. False, without any change, if the token did not hold it.
     fn release<'a>(&'a self, name: &'a str, token: Token) -> FenceFuture<'a>;
 }
 
-/// Tells one attempt from every other.
+/// Identifies one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Token(u128);
 
 impl Token {
-    /// Of 128 unpredictable bits, fresh for every attempt.
+    /// Makes a token from 128 unpredictable bits, fresh for every attempt.
     pub const fn new(chance: u128) -> Token {
         Token(chance)
     }
@@ -45,16 +48,16 @@ impl fmt::Display for Token {
     }
 }
 
-/// Why there is no answer. The text is for operators and holds no secret.
+/// A fence call without an answer. The text is for operators and holds no secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FenceFailure {
-    /// The server failed a moment ago and is left alone; it was not asked.
+    /// Not asked: the server failed a moment ago and is in its cooldown.
     Resting,
-    /// No connection; it was not asked.
+    /// Not asked: no connection.
     Unreachable(String),
-    /// It was asked and did not answer: perhaps done.
+    /// Asked without an answer; the command may have been executed.
     Unheard(String),
-    /// It answered that it cannot.
+    /// The server answered with an error.
     Refused(String),
 }
 

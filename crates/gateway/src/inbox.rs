@@ -1,42 +1,39 @@
-//! The inbox: what a provider sends on its own. Whether it is the provider's is decided on the raw bytes, before anything
-//! in them is read.
+//! The inbox port: webhooks sent by a provider. Authenticity is checked on the raw bytes, before
+//! any of them are parsed.
 
 use counterfoil_core::types::time::Time;
 use std::fmt;
 
-/// How one provider signs what it sends, and where our payments stand in it.
+/// Verifies and reads the webhooks of one provider.
 pub trait Inbox: Send + Sync + 'static {
-    /// The provider, as it is named in the route.
+    /// The provider's name in the route.
     fn provider(&self) -> &str;
 
-    /// The header that carries the signature, in lower case.
+    /// The name of the signature header, in lower case.
     fn header(&self) -> &'static str;
 
-    /// Checks that the provider signed exactly `body`, and lately; then reads it.
+    /// Checks that the provider signed exactly `body` a short time ago, then parses it.
     fn open(&self, signature: Option<&[u8]>, body: &[u8], now: Time) -> Result<ProviderEvent, Unopened>;
 }
 
-/// What the provider says has happened. Nothing of it is believed: it only says where to look.
+/// A verified event. It is a hint where to look, never a fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderEvent {
-    /// What it says is our reference of a payment; nothing if it names none.
+    /// The claimed reference of one of our payments.
     pub payment: Option<String>,
 }
 
-/// Why a delivery was not opened.
+/// A delivery that was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unopened {
-    /// There is no signature.
     Missing,
-    /// The signature is not one that could be checked.
+    /// The signature header cannot be parsed.
     Malformed,
-    /// Nobody with a secret of ours signed these bytes.
+    /// No configured secret produced this signature.
     NoMatch,
-    /// They were signed too long ago.
     TooOld,
-    /// They were signed too far in the future.
     FromTheFuture,
-    /// They are signed, and are no event.
+    /// The delivery is signed but is not an event.
     Unreadable,
 }
 

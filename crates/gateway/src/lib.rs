@@ -1,6 +1,6 @@
-//! The provider port: what the engine asks of a payment provider, the profiles that describe each provider's own
-//! contract, the circuit breaker that protects it, the fence that keeps processes from calling it at once for one
-//! payment, and the inbox for what it sends on its own.
+//! The provider port: the calls the engine makes to a payment provider, and the profile of each
+//! provider's contract. Also the circuit breaker, the fence that keeps processes from calling at
+//! once for one payment, and the webhook inbox.
 
 #![deny(clippy::disallowed_methods)]
 

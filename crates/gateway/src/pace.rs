@@ -1,11 +1,12 @@
-//! The pace of recovery: how many payments may be gone on with at once. Every answer allows one more, every failure
-//! half as many, so an outage leaves one probe at a time, and its backlog is worked off no faster than the provider
-//! answers. Pure; whoever holds it counts what is under way.
+//! The pace of recovery: how many payments may be worked on at once. Every answer raises the limit
+//! by one, and every failure halves it. An outage leaves one probe at a time, and the backlog
+//! afterwards drains no faster than the provider answers. Pure: the caller counts the work under
+//! way.
 
 use crate::breaker::Health;
 use counterfoil_core::payments::provider::ProviderOutcome;
 
-/// How much recovery is allowed at once.
+/// The concurrency limit of recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     allowed: u32,
@@ -14,18 +15,18 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A pace that begins with a quarter of `max`, which it never passes.
+    /// Starts at a quarter of `max`, the upper bound.
     pub const fn new(max: u32) -> Pace {
         let quarter = max / 4;
         Pace { allowed: if quarter == 0 { 1 } else { quarter }, running: 0, max }
     }
 
-    /// How many may run at once now.
+    /// The current limit.
     pub const fn allowed(&self) -> u32 {
         self.allowed
     }
 
-    /// Takes a place, if there is one.
+    /// Takes a slot if one is free.
     pub const fn enter(&mut self) -> bool {
         if self.running >= self.allowed {
             return false;
@@ -34,12 +35,12 @@ impl Pace {
         true
     }
 
-    /// Gives a place back.
+    /// Gives a slot back.
     pub const fn leave(&mut self) {
         self.running = self.running.saturating_sub(1);
     }
 
-    /// Learns what came of a call to the provider, whoever made it. One that asks for a pause is slowed down for, too.
+    /// Records the outcome of any call to the provider. A requested pause also halves the limit.
     pub fn learn(&mut self, outcome: &ProviderOutcome) {
         self.allowed = match Health::of(outcome) {
             Health::Well => self.allowed.saturating_add(1).min(self.max),
@@ -56,11 +57,11 @@ mod tests {
 
     const DOWN: ProviderOutcome = ProviderOutcome::Unknown(Cause::ServerError);
     const BUSY: ProviderOutcome = ProviderOutcome::Busy { retry_after: None };
-    /// A provider that answers is well, whatever it says.
+    /// A provider that answers is well, regardless of the answer.
     const WELL: ProviderOutcome = ProviderOutcome::Unknown(Cause::InProgress);
 
     #[test]
-    fn an_outage_leaves_one_at_a_time_and_every_answer_after_it_one_more() {
+    fn an_outage_leaves_one_at_a_time_and_every_answer_allows_one_more() {
         let mut pace = Pace::new(64);
         assert_eq!(pace.allowed(), 16);
         for _ in 0..9 {
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_that_asks_for_a_pause_is_given_one() {
+    fn a_requested_pause_halves_the_pace() {
         let mut pace = Pace::new(64);
         pace.learn(&BUSY);
         assert_eq!(pace.allowed(), 8);
@@ -85,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_never_runs_more_than_it_allows_nor_stops_for_ever(steps in prop::collection::vec(0_u8..4, 1..300)) {
+        fn the_pace_never_exceeds_its_limit_and_never_stops_for_ever(steps in prop::collection::vec(0_u8..4, 1..300)) {
             let mut pace = Pace::new(32);
             let mut running = 0_u32;
             for step in steps {

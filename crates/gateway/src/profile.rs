@@ -1,5 +1,5 @@
-//! Provider profiles as data: what each provider's own documents promise about keys, errors and queries. Where a
-//! document is silent the profile assumes the worse.
+//! Provider profiles as data: the promises of each provider's documents about keys, errors and
+//! queries. Where a document is silent, the profile assumes the worse.
 
 use counterfoil_core::outbox::PEER_PROFILE;
 use counterfoil_core::payments::provider::Rules;
@@ -11,7 +11,7 @@ use counterfoil_core::types::time::Span;
 pub struct ProviderProfile {
     /// The name in settings, audit records and answers.
     pub name: &'static str,
-    /// The rules decisions are made by.
+    /// The rules for decisions about payments.
     pub rules: Rules,
 }
 
@@ -20,33 +20,33 @@ const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// Remembers keys, replays its own errors, can be asked: what most profiles vary.
+/// The base that most profiles vary: remembers keys, replays its own errors and can be queried.
 const BASE: Rules = Rules {
     dedup_window: Some(Span::from_ms(DAY)),
     stores_errors: false,
     reexecutes_errors: false,
     queryable: true,
-    // No document says it: the deadline a connector has unless it is set. A connector puts its own here.
+    // The connector's default timeout, as no document has a value. A connector puts its own here.
     send_within: Span::from_ms(20 * SECOND),
     late_delivery: Span::from_ms(2 * MINUTE),
     query_lag: Span::from_ms(MINUTE),
     key_bytes_max: 64,
 };
 
-/// Every profile, one line a provider.
+/// Every profile, one entry per provider.
 pub const PROFILES: [ProviderProfile; 12] = [
-    // A provider that keeps every promise one could wish for.
+    // A provider that keeps every promise.
     ProviderProfile {
         name: "ideal",
         rules: Rules { dedup_window: Some(Span::from_ms(365 * DAY)), query_lag: Span::ZERO, ..BASE },
     },
-    // Stripe v1: at least 24 h, and a 500 is stored and replayed under its key. Its search is documented to be up to an
-    // hour behind during outages, which is when it is asked.
+    // Stripe v1: at least 24 h; a 500 is stored and replayed under its key. Its search is
+    // documented to lag by up to an hour during outages, which is when we need it.
     ProviderProfile {
         name: "stripe",
         rules: Rules { stores_errors: true, query_lag: Span::from_ms(HOUR), key_bytes_max: 255, ..BASE },
     },
-    // Stripe v2: 30 days, failed work is attempted again.
+    // Stripe v2: 30 days; failed work is attempted again.
     ProviderProfile {
         name: "stripe-v2",
         rules: Rules {
@@ -92,21 +92,22 @@ pub const PROFILES: [ProviderProfile; 12] = [
     },
 ];
 
-/// A peer's contract: what Counterfoil promises of transfers. A key and what it did are committed together, so whatever
-/// happened under a key happened once, and is told again for as long as the key is kept: 24 h, unless its operator has set
-/// less. It is no provider, so it is not among the profiles.
+/// A peer's contract: the promises of Counterfoil about transfers. A key and its effect are
+/// committed together, so the effect happens once and is replayed as long as the key is kept. Keys
+/// are kept for 24 h unless the peer's operator sets less. A peer is not a provider, so this is not
+/// one of the profiles.
 pub static PEER: ProviderProfile = ProviderProfile {
     name: PEER_PROFILE,
     rules: Rules { query_lag: Span::ZERO, key_bytes_max: KEY_BYTES_MAX, ..BASE },
 };
 
-/// What is assumed of a provider whose profile this build does not know: it keeps no promise at all.
+/// The rules of a provider with an unknown profile: no promises at all.
 const UNKNOWN_PROVIDER: Rules = Rules {
     dedup_window: None,
     stores_errors: true,
     reexecutes_errors: true,
     queryable: false,
-    // The longest timeout there is; a connector puts its own here.
+    // The longest timeout allowed; a connector puts its own here.
     send_within: Span::from_ms(10 * MINUTE),
     late_delivery: Span::from_ms(DAY),
     query_lag: Span::from_ms(DAY),
@@ -119,7 +120,7 @@ impl ProviderProfile {
         PROFILES.iter().chain([&PEER]).find(|profile| profile.name == name)
     }
 
-    /// The rules of the profile of that name; the worst, if there is none.
+    /// The rules of the profile of that name; the worst rules if there is none.
     pub fn rules_of(name: &str) -> Rules {
         ProviderProfile::named(name).map_or(UNKNOWN_PROVIDER, |profile| profile.rules)
     }

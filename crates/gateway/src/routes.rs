@@ -1,7 +1,8 @@
-//! Which connector a payment's calls take: the one it is bound to, or none.
+//! Chooses the connector for a payment by its binding.
 //!
-//! A payment is bound to the provider or to one peer for life. What is bound to a peer that is not set up here, or is set up
-//! with another place or account, takes no way at all: the provider never sees it, and neither does another peer.
+//! A payment is bound to the provider or to one peer for life. A binding to a peer that is not
+//! configured here, or is configured with another endpoint or account, has no route. Neither the
+//! provider nor another peer ever sees such a payment.
 
 use crate::port::{Gateway, ProviderCall, ProviderLookup};
 use crate::profile::ProviderProfile;
@@ -14,27 +15,28 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// A connector for the provider and one for each peer.
+/// The connector of the provider and those of the peers.
 #[derive(Debug)]
 pub struct Routes<P, C> {
     provider: P,
     peers: BTreeMap<PeerName, C>,
 }
 
-/// Where something goes.
-enum Way<P, C> {
+/// The connector of a binding.
+enum Route<P, C> {
     Provider(P),
     Peer(C),
-    Nowhere,
+    Missing,
 }
 
 pin_project! {
-    /// A call on its way. A type of its own: an `async` block would keep room for the call twice, before it is polled and after.
-    #[project = Going]
+    /// A call under way. An enum instead of an `async` block, which would hold the call twice:
+    /// before the first poll and after.
+    #[project = SendingProjection]
     enum Sending<P, C> {
         Provider { #[pin] call: P },
         Peer { #[pin] call: C },
-        Nowhere,
+        Missing,
     }
 }
 
@@ -43,23 +45,22 @@ impl<P: Future<Output = ProviderOutcome>, C: Future<Output = ProviderOutcome>> F
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<ProviderOutcome> {
         match self.project() {
-            Going::Provider { call } => call.poll(context),
-            Going::Peer { call } => call.poll(context),
-            Going::Nowhere => Poll::Ready(ProviderOutcome::NotSent),
+            SendingProjection::Provider { call } => call.poll(context),
+            SendingProjection::Peer { call } => call.poll(context),
+            SendingProjection::Missing => Poll::Ready(ProviderOutcome::NotSent),
         }
     }
 }
 
 impl<P: Gateway, C: Gateway> Routes<P, C> {
-    /// The provider and the peers by name.
     pub const fn new(provider: P, peers: BTreeMap<PeerName, C>) -> Routes<P, C> {
         Routes { provider, peers }
     }
 
-    fn way(&self, binding: &ProviderBinding) -> Way<&P, &C> {
-        let Some(name) = binding.peer() else { return Way::Provider(&self.provider) };
+    fn route(&self, binding: &ProviderBinding) -> Route<&P, &C> {
+        let Some(name) = binding.peer() else { return Route::Provider(&self.provider) };
         let peer = PeerName::parse(name).ok().and_then(|name| self.peers.get(&name));
-        peer.filter(|peer| peer.binding() == *binding).map_or(Way::Nowhere, Way::Peer)
+        peer.filter(|peer| peer.binding() == *binding).map_or(Route::Missing, Route::Peer)
     }
 }
 
@@ -77,34 +78,35 @@ impl<P: Gateway, C: Gateway> Gateway for Routes<P, C> {
     }
 
     fn serves(&self, binding: &ProviderBinding) -> bool {
-        match self.way(binding) {
-            Way::Provider(_) | Way::Peer(_) => true,
-            Way::Nowhere => false,
+        match self.route(binding) {
+            Route::Provider(_) | Route::Peer(_) => true,
+            Route::Missing => false,
         }
     }
 
     fn rules(&self, binding: &ProviderBinding) -> Rules {
-        match self.way(binding) {
-            Way::Provider(provider) => provider.rules(binding),
-            Way::Peer(peer) => peer.rules(binding),
-            Way::Nowhere => ProviderProfile::rules_of(&binding.profile),
+        match self.route(binding) {
+            Route::Provider(provider) => provider.rules(binding),
+            Route::Peer(peer) => peer.rules(binding),
+            Route::Missing => ProviderProfile::rules_of(&binding.profile),
         }
     }
 
     fn call(&self, call: ProviderCall) -> impl Future<Output = ProviderOutcome> + Send {
-        // The connector's time runs from here, not from when somebody gets round to polling this.
-        match self.way(&call.binding) {
-            Way::Provider(provider) => Sending::Provider { call: provider.call(call) },
-            Way::Peer(peer) => Sending::Peer { call: peer.call(call) },
-            Way::Nowhere => Sending::Nowhere,
+        // Call outside any `async` block: the connector's deadline starts here, not at the first
+        // poll.
+        match self.route(&call.binding) {
+            Route::Provider(provider) => Sending::Provider { call: provider.call(call) },
+            Route::Peer(peer) => Sending::Peer { call: peer.call(call) },
+            Route::Missing => Sending::Missing,
         }
     }
 
     async fn lookup(&self, lookup: ProviderLookup) -> LookupResult {
-        match self.way(&lookup.binding) {
-            Way::Provider(provider) => provider.lookup(lookup).await,
-            Way::Peer(peer) => peer.lookup(lookup).await,
-            Way::Nowhere => LookupResult::Unclear(Cause::Unreadable),
+        match self.route(&lookup.binding) {
+            Route::Provider(provider) => provider.lookup(lookup).await,
+            Route::Peer(peer) => peer.lookup(lookup).await,
+            Route::Missing => LookupResult::Unclear(Cause::Unreadable),
         }
     }
 }
@@ -119,7 +121,7 @@ mod tests {
     use std::future::ready;
     use std::sync::{Arc, Mutex};
 
-    /// Counts what comes its way.
+    /// Records the bindings of the calls it receives.
     #[derive(Clone)]
     struct Counting {
         binding: ProviderBinding,
@@ -164,7 +166,7 @@ mod tests {
         ProviderBinding { profile: "stripe".into(), endpoint: endpoint.into() }
     }
 
-    async fn goes(
+    async fn call_and_look_up(
         routes: &Routes<Counting, Counting>,
         binding: &ProviderBinding,
     ) -> (ProviderOutcome, LookupResult) {
@@ -183,7 +185,7 @@ mod tests {
         (routes.call(call).await, routes.lookup(lookup).await)
     }
 
-    fn served() -> (Routes<Counting, Counting>, [Counting; 3]) {
+    fn routes_and_connectors() -> (Routes<Counting, Counting>, [Counting; 3]) {
         let all = [
             Counting::at(provider("https://p")),
             Counting::at(ProviderBinding::to_peer(&name("eu"), "http://eu", "ac_1")),
@@ -194,8 +196,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_bound_to_a_peer_that_is_not_set_up_so_takes_no_way() {
-        let (routes, all) = served();
+    async fn bindings_to_peers_configured_otherwise_have_no_route() {
+        let (routes, all) = routes_and_connectors();
         for binding in [
             ProviderBinding::to_peer(&name("asia"), "http://eu", "ac_1"),
             ProviderBinding::to_peer(&name("eu"), "http://us", "ac_2"),
@@ -206,25 +208,25 @@ mod tests {
         ] {
             assert!(!routes.serves(&binding), "{binding:?}");
             let nothing = (ProviderOutcome::NotSent, LookupResult::Unclear(Cause::Unreadable));
-            assert_eq!(goes(&routes, &binding).await, nothing, "{binding:?}");
+            assert_eq!(call_and_look_up(&routes, &binding).await, nothing, "{binding:?}");
         }
         assert!(all.iter().all(|connector| connector.seen().is_empty()));
         assert_eq!(routes.binding_to(&name("asia")), None);
     }
 
     #[tokio::test]
-    async fn everything_else_takes_its_own() {
-        let (routes, all) = served();
+    async fn every_other_binding_takes_its_own_route() {
+        let (routes, all) = routes_and_connectors();
         for (own, connector) in all.iter().enumerate() {
             let binding = connector.binding();
             assert!(routes.serves(&binding));
-            goes(&routes, &binding).await;
+            call_and_look_up(&routes, &binding).await;
             for (other, connector) in all.iter().enumerate() {
                 let expected = if own == other { vec![binding.clone(); 2] } else { Vec::new() };
                 assert_eq!(connector.seen(), expected);
             }
         }
-        // A provider's own endpoint may have been another when the payment was made.
+        // The provider's endpoint may have been another one when the payment was made.
         assert!(routes.serves(&provider("https://old")));
         assert_eq!(routes.binding_to(&name("eu")), Some(all[1].binding()));
         assert_eq!(routes.binding(), all[0].binding());

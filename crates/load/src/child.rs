@@ -1,4 +1,5 @@
-//! A load in a process of its own, so that its CPU time is its own: what it is told, and what it tells its parent.
+//! A load in a separate process, so that its CPU time can be counted: its arguments, and its report
+//! to the parent.
 
 use crate::report::{Outcome, Tally};
 use crate::{LoadError, Report};
@@ -7,41 +8,38 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Load that is not measured: connections open, caches fill.
+/// Unmeasured load at the start: connections open, caches fill.
 pub const WARMUP: Duration = Duration::from_millis(500);
 
-/// What every load is told.
+/// Arguments of every load.
 #[derive(Args, Debug)]
 pub struct Aim {
-    /// Where to.
     #[arg(long)]
     pub address: SocketAddr,
-    /// Under which key.
     #[arg(long)]
     pub api_key: String,
-    /// How many at once, each one request after the other.
+    /// Number of connections, each with one request at a time.
     #[arg(long)]
     pub connections: usize,
-    /// How long it is measured.
+    /// Length of the measurement.
     #[arg(long)]
     pub milliseconds: u64,
-    /// What every idempotency key begins with.
+    /// Prefix of every idempotency key.
     #[arg(long)]
     pub prefix: String,
 }
 
-/// What the load tells its parent.
+/// The load's report to its parent.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Driven {
-    /// The figures.
     pub report: Report,
-    /// Requests answered as they should be, warm-up included: what the CPU time is divided by.
+    /// Correct answers, warm-up included; the divisor of the CPU time.
     pub answered: u64,
-    /// What the load itself took.
+    /// CPU time of the load itself, in microseconds.
     pub cpu_us: u64,
 }
 
-/// The answers to one of many who each wait for their own.
+/// The answers to one of several concurrent clients.
 #[derive(Debug)]
 pub struct Answers {
     tally: Tally,
@@ -55,7 +53,8 @@ impl Default for Answers {
 }
 
 impl Answers {
-    /// One that is as it should be, just now, to what was begun then; it is measured if that was after `start`.
+    /// Counts a correct answer that has just arrived. It is measured if its request began after
+    /// `start`.
     pub fn count(&mut self, begun: Instant, start: Instant) {
         let now = Instant::now();
         self.answered += 1;
@@ -67,7 +66,7 @@ impl Answers {
 }
 
 impl Driven {
-    /// What all of them saw together, and what that took.
+    /// Merges the answers of all clients into a report with the CPU time used.
     pub fn by(all: Vec<Answers>, start: Instant, cpu: Duration) -> Result<Driven, LoadError> {
         let (connections, mut together, mut answered) = (all.len(), Tally::new(1), 0);
         for one in all {
@@ -87,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_begun_before_the_start_is_answered_and_not_measured() {
+    fn requests_begun_before_the_start_are_not_measured() {
         let begun = Instant::now();
         let start = begun + Duration::from_millis(1);
         while Instant::now() < start {}

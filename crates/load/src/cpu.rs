@@ -3,23 +3,23 @@
 use std::io::{Error, Result};
 use std::time::Duration;
 
-/// Used so far by the process.
+/// CPU time of a process so far.
 pub fn cpu_of(pid: u32) -> Result<Duration> {
-    of_itself(pid).map(|(ticks, _)| time(ticks))
+    ticks_of_process(pid).map(|(ticks, _)| time(ticks))
 }
 
-/// Used so far by this process.
+/// CPU time of this process so far.
 pub fn cpu_of_self() -> Result<Duration> {
     cpu_of(std::process::id())
 }
 
-/// Used so far by the process and all its children, those included that have ended.
+/// CPU time so far of a process and all its children, including those that have ended.
 pub fn cpu_of_family(pid: u32) -> Result<Duration> {
-    let mut before = of_itself(pid)?;
+    let mut before = ticks_of_process(pid)?;
     loop {
-        let living = of_the_living(pid)?;
-        let after = of_itself(pid)?;
-        // A child that ended while the living were counted is among them, or among the dead, or was missed: count again.
+        let living = ticks_of_running_children(pid)?;
+        let after = ticks_of_process(pid)?;
+        // A child that ended during the count may be counted twice or not at all: count again.
         if after.1 == before.1 {
             return Ok(time(after.0 + after.1 + living));
         }
@@ -27,17 +27,17 @@ pub fn cpu_of_family(pid: u32) -> Result<Duration> {
     }
 }
 
-/// Ticks of the process itself and of its children that have ended.
-fn of_itself(pid: u32) -> Result<(u64, u64)> {
+/// Ticks of the process itself, and of its ended children.
+fn ticks_of_process(pid: u32) -> Result<(u64, u64)> {
     let [_, user, system, of_the_dead] = read(&format!("/proc/{pid}/stat"))?;
     Ok((user + system, of_the_dead))
 }
 
-/// Ticks of its children that have not ended.
-fn of_the_living(pid: u32) -> Result<u64> {
+/// Ticks of its running children.
+fn ticks_of_running_children(pid: u32) -> Result<u64> {
     let mut all = 0;
     for entry in std::fs::read_dir("/proc")?.flatten() {
-        // Not every entry is a process, and one may have ended meanwhile.
+        // Not every entry is a process, and a process may have ended meanwhile.
         let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
         if let Some([parent, user, system, _]) = fields(&stat)
             && parent == u64::from(pid)
@@ -59,8 +59,8 @@ fn time(ticks: u64) -> Duration {
     Duration::from_micros(ticks.saturating_mul(1_000_000) / per_second)
 }
 
-/// The parent (the 4th field), user and system time (the 14th and 15th), and both of children that have ended (the 16th
-/// and 17th). The second field is a name and may hold anything, spaces too.
+/// The parent (the 4th field), user and system time (the 14th and 15th), and both of ended children
+/// (the 16th and 17th). The second field is a name and may contain anything, spaces too.
 fn fields(stat: &str) -> Option<[u64; 4]> {
     let (_, after_name) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_the_fields_behind_any_name() {
+    fn fields_are_found_behind_any_process_name() {
         let stat = "42 (a) b (c)) S 1 42 42 0 -1 4194304 100 0 0 0 17 25 3 4 20 0 5 0 99 1000 10";
         assert_eq!(fields(stat), Some([1, 17, 25, 7]));
         assert_eq!(fields("42 (x) S 1"), None);

@@ -1,4 +1,4 @@
-//! Why a run could not be made, or measured nothing. Single failed requests are figures of the report instead.
+//! Errors that prevent a run. Single failed requests are figures of the report instead.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,85 +8,64 @@ use crate::client::Malformed;
 /// Each message says what is wrong and what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The URL is not one that the load generator can speak to.
+    /// The load generator does not support the URL.
     #[error("cannot use the URL {url:?}: {reason}")]
     Url {
-        /// As it was given.
         url: String,
-        /// What to write instead.
+        /// Advice for the user.
         reason: &'static str,
     },
-    /// The plan asks for something outside the bounds.
+    /// The plan exceeds a bound.
     #[error("the plan cannot run: {0}")]
     Plan(&'static str),
     /// The host has no address.
     #[error("cannot find an address for {host}: {source}; check the name in the URL")]
     Resolve {
-        /// Host and port asked for.
+        /// Host and port.
         host: String,
-        /// What the resolver said.
         source: std::io::Error,
     },
     /// Nothing accepts connections there.
     #[error("cannot connect to {addr}: {source}; is the server running, and listening on this address?")]
-    Connect {
-        /// The address tried.
-        addr: SocketAddr,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    Connect { addr: SocketAddr, source: std::io::Error },
     /// The connection broke before the measurement began.
     #[error(
         "the connection to {addr} broke before the measurement began: {source}; look at the server's log"
     )]
-    Broken {
-        /// The server's address.
-        addr: SocketAddr,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    Broken { addr: SocketAddr, source: std::io::Error },
     /// The first request was refused in a way that every further one would be.
     #[error("the first request was refused with status {status}: {body}; check the URL and the API key")]
     Refused {
-        /// HTTP status.
         status: u16,
         /// The beginning of the answer's body.
         body: String,
     },
-    /// The server's bytes are not an answer this client reads.
+    /// The client cannot read the server's answer.
     #[error("cannot read the server's answer: {0}")]
     Malformed(#[from] Malformed),
     /// A request that should be new was answered as a replay.
     #[error(
         "the key {key} was used before this run; choose another key prefix, or the figures count replays"
     )]
-    KeyUsedBefore {
-        /// The idempotency key.
-        key: String,
-    },
-    /// Replays were asked for and no request succeeded that could be replayed.
+    KeyUsedBefore { key: String },
+    /// The load needs replays, but no request succeeded that could be replayed.
     #[error("no request succeeded that could be replayed (last status {status}); look at the server's log")]
     NothingToReplay {
         /// Status of the last attempt.
         status: u16,
     },
-    /// The run went through and not one request succeeded.
+    /// The run went through, but not one request succeeded.
     #[error("none of {requests} requests succeeded ({detail}); look at the server's log")]
     NothingSucceeded {
         /// Requests sent while measuring.
         requests: u64,
-        /// What happened to them.
+        /// Counts of their outcomes.
         detail: String,
     },
     /// A file needed for measuring could not be written.
     #[error("cannot measure fsync with {path}: {source}; choose a directory that can be written")]
-    File {
-        /// The file used.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// A task of the run ended before its time: a bug of the load generator.
+    File { path: PathBuf, source: std::io::Error },
+    /// A task of the run ended early: a bug of the load generator.
     #[error("a connection's task stopped: {0}; this is a bug of the load generator, please report it")]
     Stopped(#[from] tokio::task::JoinError),
 }

@@ -1,14 +1,15 @@
 //! Latencies in a log-linear histogram: integers only, fixed size, mergeable.
 //!
-//! Values below 128 ns are exact; above, each power of two is split into 128 buckets, so a bucket is narrower
-//! than 1/128 of its values. A percentile is the upper edge of its bucket (at most 0.8 % too slow, never too
-//! fast) and never above the greatest value seen, which is kept exactly.
+//! Values below 128 ns are exact. Above, each power of two is split into 128 buckets, so a bucket
+//! is narrower than 1/128 of its values. A percentile is the upper edge of its bucket: at most 0.8
+//! % too slow, never too fast, and never above the maximum, which is kept exactly.
 
 use std::time::Duration;
 
 const SPLIT_BITS: u32 = 7;
 const SPLIT: u64 = 1 << SPLIT_BITS;
-/// Longer than any run waits for an answer (about 137 s in nanoseconds); greater values share the last bucket.
+/// Longer than any run waits for an answer (about 137 s in nanoseconds); greater values share the
+/// last bucket.
 const VALUE_BITS: u32 = 37;
 const BUCKETS: usize = ((VALUE_BITS - SPLIT_BITS + 1) as usize) << SPLIT_BITS;
 
@@ -27,7 +28,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts one latency.
+    /// Counts a latency.
     pub fn record(&mut self, latency: Duration) {
         let ns = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
         self.buckets[index(ns)] += 1;
@@ -44,18 +45,18 @@ impl Histogram {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// How many latencies were counted.
+    /// Number of counted latencies.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The greatest latency counted, exactly, in microseconds.
+    /// The exact maximum in microseconds.
     pub fn max_us(&self) -> u64 {
         to_us(self.max_ns)
     }
 
-    /// The latency in microseconds that `permille` of all counted ones do not exceed: 500 is the median, 999 is
-    /// p99.9. Zero if nothing was counted.
+    /// The percentile in microseconds: 500 is the median, 999 is p99.9. Zero if nothing was
+    /// counted.
     pub fn percentile_us(&self, permille: u16) -> u64 {
         to_us(self.percentile_ns(permille))
     }
@@ -79,20 +80,21 @@ fn index(ns: u64) -> usize {
         ns
     } else {
         let shift = ns.ilog2() - SPLIT_BITS;
-        // The leading bit of `ns >> shift` is always set, so the octave counts from its shift, not shift + 1.
+        // The leading bit of `ns >> shift` is always set, so the octave counts from its shift, not
+        // shift + 1.
         (u64::from(shift) << SPLIT_BITS) + (ns >> shift)
     };
     usize::try_from(bucket).unwrap_or(BUCKETS - 1)
 }
 
-/// The greatest value that falls into the bucket.
+/// The greatest value of the bucket.
 fn upper_edge(index: usize) -> u64 {
     let index = index as u64;
     if index < SPLIT {
         return index;
     }
     if index == BUCKETS as u64 - 1 {
-        // Values above the range are here too; the caller's maximum is the only edge there is.
+        // Values above the range are here too; only the caller's maximum limits them.
         return u64::MAX;
     }
     let shift = (index >> SPLIT_BITS) - 1;
@@ -124,7 +126,7 @@ mod tests {
         sorted[rank - 1]
     }
 
-    /// Every octave equally likely, so the rare sizes are met.
+    /// All octaves are equally likely, so that rare sizes occur.
     fn latency() -> impl Strategy<Value = u64> {
         (0..VALUE_BITS).prop_flat_map(|bits| 0..(2_u64 << bits))
     }
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_the_simple_cases() {
+    fn simple_cases_are_exact() {
         assert_eq!(filled(&[]).percentile_us(500), 0);
         let thousand: Vec<u64> = (1..=1000).map(|us| us * 1000).collect();
         let histogram = filled(&thousand);

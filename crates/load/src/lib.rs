@@ -1,15 +1,16 @@
-//! Closed-loop load on the routes for charges and transfers, and the raw limits of the machine it is compared with.
+//! Closed-loop load on the routes for charges and transfers, and the raw limits of the machine for
+//! comparison.
 //!
-//! Owns the load generator ([`charge::run`], [`transfer::run`]), what it reports ([`Report`]), and the three yardsticks of
-//! [`limits`]: an echo server, a bare proxy, and an append + fsync loop. The generator shares the machine with
-//! the server under test, so it is built to cost little: its own small HTTP/1.1 client, one prepared request
-//! per connection, no allocation per request. It runs cheapest on a current-thread tokio runtime, and in a process of its own
-//! ([`child`]).
+//! Owns the load generator ([`charge::run`], [`transfer::run`]), its [`Report`], and the three
+//! yardsticks of [`limits`]: an echo server, a bare proxy, and an append + fsync loop. The
+//! generator shares the machine with the server under test, so it must be cheap. It has a small
+//! HTTP/1.1 client, prepares one request per connection, and allocates nothing per request. It runs
+//! cheapest on a current-thread tokio runtime, and in a separate process ([`child`]).
 //!
-//! Leaves out: starting processes, tables and progress bars (the command line and `cargo xtask bench` do that),
-//! TLS, and open-loop (fixed rate) load.
+//! Starting processes, tables and progress bars belong to the command line and `cargo xtask bench`.
+//! TLS and open-loop (fixed rate) load are not supported.
 
-#![expect(clippy::disallowed_methods, reason = "measuring is about the real clock: no port stands between")]
+#![expect(clippy::disallowed_methods, reason = "measurements need the real clock, without a port")]
 
 pub mod charge;
 pub mod child;

@@ -1,24 +1,23 @@
-//! What a run is asked to do, and the bounds it must keep.
+//! The parameters of a run, and their bounds.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::LoadError;
 
-/// More connections than this measure the scheduler; the number has four digits in a key.
+/// More connections would measure the scheduler. The number has four digits in a key.
 pub const CONNECTIONS_MAX: usize = 4096;
-/// A day: longer runs are soak tests with tools of their own.
+/// A day; longer soak tests need other tools.
 const DURATION_MAX: Duration = Duration::from_hours(24);
-/// Leaves room for the numbers of the connection and the request below the 255 bytes of an idempotency key.
+/// Leaves room for the numbers of connection and request below the 255 bytes of an idempotency key.
 const KEY_PREFIX_BYTES_MAX: usize = 64;
-/// Far above any API key, far below what a server accepts as a header.
+/// Far above any API key, far below a server's limit of headers.
 const HEADER_VALUE_BYTES_MAX: usize = 512;
 
-/// One closed-loop run: every connection sends its next request when the answer to the last one is there.
-/// Has no `Debug`: it holds a secret.
+/// A closed-loop run: every connection sends its next request after the answer to the last one.
+/// Without `Debug`, because it contains a secret.
 #[derive(Clone)]
 pub struct Plan {
-    /// The server.
     pub addr: SocketAddr,
     /// Value of the `Host` header.
     pub host: String,
@@ -26,18 +25,19 @@ pub struct Plan {
     pub api_key: String,
     /// Connections, each with one request in flight.
     pub connections: usize,
-    /// How long requests are started and measured, after the warm-up.
+    /// Length of the measurement, after the warm-up.
     pub duration: Duration,
-    /// How many of a hundred requests repeat an earlier one of the same connection; 100 sends only repeats.
+    /// Percentage of requests that repeat an earlier one of the same connection; 100 sends only
+    /// repeats.
     pub replay_percent: u8,
     /// Time under load that is not measured.
     pub warmup: Duration,
-    /// Begins every idempotency key. Must differ from run to run, or requests turn into replays.
+    /// Prefix of every idempotency key. Must differ from run to run, or requests turn into replays.
     pub key_prefix: String,
 }
 
 impl Plan {
-    /// Refuses what cannot be run, before anything is sent.
+    /// Checks all bounds, before anything is sent.
     pub(crate) fn check(&self) -> Result<(), LoadError> {
         if !(1..=CONNECTIONS_MAX).contains(&self.connections) {
             return Err(LoadError::Plan("connections must be 1 to 4096"));
@@ -90,7 +90,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn refuses_what_cannot_run() {
+    fn plans_out_of_bounds_are_refused() {
         let plan = small("127.0.0.1:1".parse().unwrap());
         assert!(plan.check().is_ok());
         let odd = [

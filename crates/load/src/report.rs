@@ -1,4 +1,4 @@
-//! What a run measured: per connection while it runs, as one report at its end.
+//! The figures of a run: per connection while it runs, as a report at its end.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,61 +9,61 @@ use serde::{Deserialize, Serialize};
 use crate::LoadError;
 use crate::histogram::Histogram;
 
-/// The figures of one run. Every request started after the warm-up is in exactly one of `ok`,
-/// `errors_by_status`, `transport_errors` and `differing_replays`; latencies are those of the `ok` ones. A request
-/// for many transfers counts as so many requests, each `ok` or not by itself, with one latency.
+/// The figures of a run. Every request started after the warm-up is in exactly one of `ok`,
+/// `errors_by_status`, `transport_errors` and `differing_replays`. Latencies are those of the `ok`
+/// ones. A bulk request counts as its number of transfers, each `ok` or not, with one latency.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Connections used.
     pub connections: usize,
-    /// Requests started while measuring.
+    /// Requests started during the measurement.
     pub requests: u64,
     /// Answered with 2xx; a replay also with the same answer as the first time.
     pub ok: u64,
-    /// How many of the `ok` ones were replays.
+    /// Replays among the `ok` requests.
     pub ok_replays: u64,
-    /// Refused, by the status of the answer.
+    /// Refused requests by status.
     pub errors_by_status: BTreeMap<u16, u64>,
     /// Connections refused, cut or silent.
     pub transport_errors: u64,
-    /// The first of them, in words.
+    /// The first transport error as text.
     pub first_transport_error: Option<String>,
-    /// Replays that were answered otherwise than the first time. Anything but 0 is a defect of the server.
+    /// Replays that differ from the first answer. Anything but 0 is a defect of the server.
     pub differing_replays: u64,
     /// From the end of the warm-up until the last measured answer, at least the planned duration.
     pub seconds: f64,
-    /// What the connections did in a second, added up: each its `ok` ones by the time from its first request to its
-    /// last answer. Dividing by `seconds` would count the end, when some connections are done and others are not.
+    /// Sum of the connections' rates: each divides its `ok` requests by the time from its first
+    /// request to its last answer. Dividing by `seconds` would count the end, when some connections
+    /// have finished.
     pub per_second: f64,
     /// Median latency in microseconds.
     pub p50_us: u64,
-    /// 90 % of the latencies do not exceed this.
+    /// 90th percentile in microseconds.
     pub p90_us: u64,
-    /// 99 % of the latencies do not exceed this.
+    /// 99th percentile in microseconds.
     pub p99_us: u64,
-    /// 99.9 % of the latencies do not exceed this.
+    /// 99.9th percentile in microseconds.
     pub p999_us: u64,
-    /// The greatest latency.
+    /// Maximum in microseconds.
     pub max_us: u64,
 }
 
-/// How far a run is, for a progress bar.
+/// Progress of a run, for a progress bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Time under load so far, warm-up included.
     pub elapsed: Duration,
-    /// Time under load planned, warm-up included.
+    /// Planned time under load, warm-up included.
     pub total: Duration,
-    /// Requests answered as they should be, warm-up included.
+    /// Correct answers, warm-up included.
     pub ok: u64,
-    /// All other requests that ended, warm-up included.
+    /// All other completed requests, warm-up included.
     pub failed: u64,
 }
 
-/// How one request ended.
+/// The result of a request.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// Executed now: so much of what it asked for.
+    /// Executed now, with this many of its items.
     New {
         count: u64,
         status: u16,
@@ -74,10 +74,10 @@ pub(crate) enum Outcome {
     Differs,
 }
 
-/// The counts of one connection.
+/// The counts of a connection.
 #[derive(Debug)]
 pub(crate) struct Tally {
-    /// What one request counts as.
+    /// Number of items in a request.
     per_request: u64,
     new: u64,
     replayed: u64,
@@ -107,7 +107,7 @@ impl Tally {
         }
     }
 
-    /// How much of a request was done as it should be.
+    /// Number of correctly executed items of a request.
     pub(crate) fn done(&self, outcome: &Outcome) -> u64 {
         match outcome {
             Outcome::New { count, .. } => *count.min(&self.per_request),
@@ -137,7 +137,7 @@ impl Tally {
         }
     }
 
-    /// Takes note of when a counted request began and when its answer came.
+    /// Extends the time span by a counted request.
     pub(crate) fn span(&mut self, begun: Instant, answered: Instant) {
         let (first, _) = self.span.get_or_insert((begun, answered));
         self.span = Some((*first, answered));
@@ -176,7 +176,7 @@ impl Tally {
         self.refused.values().sum::<u64>() + self.lost + self.differing
     }
 
-    /// A run in which nothing succeeded has no figures worth printing.
+    /// Sums up a run. Fails if nothing succeeded, because such figures would be worthless.
     pub(crate) fn report(self, connections: usize, took: Duration) -> Result<Report, LoadError> {
         let requests = self.ok() + self.failed();
         if self.ok() == 0 {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_succeeded_is_an_error_that_tells_what_happened() {
+    fn a_run_without_success_is_an_error_with_counts() {
         let mut tally = Tally::new(1);
         tally.count(&Outcome::Refused(429), Duration::ZERO);
         let message = tally.report(1, Duration::from_secs(1)).unwrap_err().to_string();

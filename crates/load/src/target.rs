@@ -1,6 +1,6 @@
-//! Where the load goes: the `http://host:port` of a `--url` flag, parsed and resolved once.
+//! The target of the load: the `http://host:port` of a `--url` flag, parsed and resolved once.
 //!
-//! Leaves out everything else a URL can carry: paths, user names and TLS are refused with a sentence.
+//! Paths, user names and TLS are refused with an explanation.
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::LoadError;
 
-/// Long enough for any network a benchmark makes sense on.
+/// Long enough for any network on which a benchmark makes sense.
 pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// The longest name DNS allows.
 const NAME_BYTES_MAX: usize = 253;
@@ -18,13 +18,14 @@ const NAME_BYTES_MAX: usize = 253;
 /// A parsed URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// IPv6 addresses keep their brackets, as the `Host` header wants them.
+    /// IPv6 addresses keep their brackets, as the `Host` header needs them.
     name: String,
     port: u16,
 }
 
 impl Target {
-    /// Reads `http://host`, `http://host:port` or `http://[v6]:port`, with or without a final slash.
+    /// Parses `http://host`, `http://host:port` or `http://[v6]:port`, with or without a final
+    /// slash.
     pub fn parse(url: &str) -> Result<Self, LoadError> {
         let refuse = |reason| LoadError::Url { url: url.to_owned(), reason };
         let Some((scheme, rest)) = url.split_once("://") else {
@@ -66,7 +67,8 @@ impl Target {
         format!("{}:{}", self.name, self.port)
     }
 
-    /// The first address of the host that accepts a connection: `localhost` often has two and one listener.
+    /// The first address of the host that accepts a connection: `localhost` often has two and one
+    /// listener.
     pub async fn resolve(&self) -> Result<SocketAddr, LoadError> {
         let unresolved = |source| LoadError::Resolve { host: self.host(), source };
         let mut refused = unresolved(std::io::Error::from(std::io::ErrorKind::NotFound));
@@ -102,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_addresses() {
+    fn urls_are_parsed() {
         for (url, host) in [
             ("http://127.0.0.1:8080", "127.0.0.1:8080"),
             ("http://localhost:8080/", "localhost:8080"),
@@ -115,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_it_cannot_use_and_says_why() {
+    fn unusable_urls_are_refused_with_a_reason() {
         for (url, says) in [
             ("https://pay.example.com", "TLS"),
             ("127.0.0.1:8080", "http://host:port"),
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn resolves_to_the_address_that_listens() {
+    async fn a_host_resolves_to_the_address_that_listens() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
         let target = Target::parse(&format!("http://localhost:{}", addr.port())).unwrap();

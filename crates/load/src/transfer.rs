@@ -1,7 +1,7 @@
-//! Transfers between accounts that are there already: one in each request, or many.
+//! Transfers between existing accounts: one in each request, or many.
 //!
-//! A transfer counts as one only if it was new and posted. Requests with many of them count by their transfers, the
-//! refused ones too; latencies are those of requests.
+//! Only new and posted transfers count as done. Bulk requests count by their transfers, refused
+//! ones too; latencies are those of requests.
 
 use crate::closed_loop;
 use crate::plan::is_key_byte;
@@ -9,20 +9,20 @@ use crate::report::{Progress, Report};
 use crate::request::Work;
 use crate::{LoadError, Plan};
 
-/// Stands once in the answer to many transfers for each that was posted.
+/// Occurs in a bulk answer once for each posted transfer.
 const POSTED: &str = "\"status\":\"posted\"";
-/// What one bulk request may hold.
+/// Limit of transfers in a bulk request.
 pub const BATCH_MAX: usize = 1_000;
-/// Longer than any reference or code of an account.
+/// Longer than any id or code of an account.
 const NAME_BYTES_MAX: usize = 64;
 
-/// Transfers to ask for, all of them in dollars.
+/// Transfers to send, all of them in dollars.
 #[derive(Clone, Debug)]
 pub struct Transfers {
-    /// Accounts debited and credited, by reference or code; each transfer takes a pair by chance. All first names
-    /// have one length, and all second names.
+    /// Accounts to debit and credit, by id or code; each transfer takes a random pair. All first
+    /// names have one length, and all second names.
     pub pairs: Vec<(String, String)>,
-    /// Transfers in one request: 1 uses the route for one transfer, more the route for many.
+    /// Transfers per request: 1 uses the route for one transfer, more the route for many.
     pub batch: usize,
 }
 
@@ -53,14 +53,14 @@ impl Transfers {
     }
 }
 
-/// Runs the plan with transfers to its end and tells what was measured; the rest is as with
-/// [`crate::charge::run`].
+/// Runs the plan with transfers to its end and reports the measurement, as [`crate::charge::run`]
+/// does.
 pub async fn run(plan: Plan, transfers: Transfers, progress: impl Fn(Progress)) -> Result<Report, LoadError> {
     transfers.check(&plan)?;
     closed_loop::run(plan, Work::Transfer(transfers), progress).await
 }
 
-/// How many transfers were posted, by the body of the answer to a request with many.
+/// Number of posted transfers in the body of a bulk answer.
 pub fn posted(body: &[u8]) -> u64 {
     let found = std::str::from_utf8(body).map_or(0, |text| text.matches(POSTED).count());
     found as u64

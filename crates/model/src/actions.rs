@@ -1,7 +1,7 @@
-//! What may happen next, and what follows. Every action is one atomic moment: between any two, any worker may crash or
-//! sleep.
+//! The possible actions and their consequences. Actions are atomic: between two actions, any worker
+//! may crash or sleep.
 
-use crate::provider::{Answer, Message, NextStep};
+use crate::provider::{Answer, Message, RequestFate};
 use crate::state::{LEASE, NOW, State, Stored};
 use crate::worker::{AttemptResult, Held, Worker};
 use crate::{Bug, Protocol};
@@ -31,57 +31,43 @@ use counterfoil_store::judge::Image;
 use counterfoil_store::{Change, ChangeSet, Row, RowKey};
 use std::collections::BTreeMap;
 
-/// Something that happens.
+/// An action of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// A client's request reaches an idle worker, which claims its key.
     Submit { key: usize, worker: usize },
     /// An idle worker takes over work that is due.
     TakeOver { key: usize, worker: usize },
-    /// A worker that holds work does what the core says is next.
+    /// A worker with a lease does the core's next action.
     Act { worker: usize },
-    /// The provider receives a request. One that is never received is lost.
-    Deliver { place: usize, next_step: FateName },
-    /// A worker gives up waiting for an answer.
+    /// The provider receives a request. A request without this action is lost.
+    Deliver { place: usize, fate: RequestFate },
+    /// A worker stops waiting for an answer.
     GiveUp { worker: usize },
-    /// A worker that waits renews its lease.
+    /// A waiting worker renews its lease.
     Renew { worker: usize },
-    /// A worker commits what it learnt.
+    /// A worker commits the result of its attempt.
     Conclude { worker: usize },
-    /// A worker dies, and another stands in its place.
+    /// A worker dies and is replaced.
     Crash { worker: usize },
-    /// A lease's time passes.
+    /// The time of a lease passes.
     Tick,
 }
 
 impl Action {
-    /// Whether it is the passing of time.
     pub(crate) fn is_tick(self) -> bool {
         self == Action::Tick
     }
 }
 
-/// What a received request comes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FateName {
-    /// Executed and answered.
-    Approve,
-    /// Refused by the issuer.
-    Decline,
-    /// Executed, and answered with an error.
-    ApproveThenFail,
-    /// An error, and nothing was executed.
-    Fail,
-}
-
-/// Attempts at one key: with one more the states would go on for ever.
+/// Attempts per key. A bound is necessary, because the state space would be infinite without it.
 const ATTEMPTS_MAX: u32 = 4;
 const POLICY: LeasePolicy = LeasePolicy { lease: LEASE, ceiling: Span::from_ms(LEASE.ms() * 2) };
 
 impl Protocol {
     pub(crate) fn possible(&self, state: &State, actions: &mut Vec<Action>) {
         let now = NOW;
-        // Idle workers are all alike: the first stands for them.
+        // Idle workers are interchangeable, so the first stands for all.
         let idle = state.workers.iter().position(|worker| *worker == Worker::Idle);
         for (key, stored) in state.stored.iter().enumerate() {
             let Some(worker) = idle else { break };
@@ -113,9 +99,10 @@ impl Protocol {
             actions.push(Action::Crash { worker });
         }
         for place in 0..state.wire.len() {
-            for next_step in [FateName::Approve, FateName::Decline, FateName::ApproveThenFail, FateName::Fail]
+            for fate in
+                [RequestFate::Approve, RequestFate::Decline, RequestFate::ApproveThenFail, RequestFate::Fail]
             {
-                actions.push(Action::Deliver { place, next_step });
+                actions.push(Action::Deliver { place, fate });
             }
         }
         actions.push(Action::Tick);
@@ -135,7 +122,7 @@ impl Protocol {
             Action::Submit { key, worker } => self.submit(&mut next, key, worker),
             Action::TakeOver { key, worker } => self.take_over(&mut next, key, worker)?,
             Action::Act { worker } => self.act(&mut next, worker)?,
-            Action::Deliver { place, next_step } => self.deliver(&mut next, place, next_step),
+            Action::Deliver { place, fate } => self.deliver(&mut next, place, fate),
             Action::GiveUp { worker } => {
                 let Worker::Waiting(held) = next.workers.get(worker)?.clone() else { return None };
                 *next.workers.get_mut(worker)? = Worker::Knowing(held, AttemptResult::Silence);
@@ -190,7 +177,7 @@ impl Protocol {
             _ => next(rules, &held.outbox, held.claim.attempts, now),
         };
         let then = match what {
-            // The last look before the request leaves.
+            // The last check of the lease before the request leaves.
             NextCall::Call if held.claim.state.lease().is_none_or(|lease| lease.is_over(now)) => Worker::Idle,
             NextCall::Call => {
                 let generation = held.outbox.history.generation;
@@ -221,16 +208,10 @@ impl Protocol {
         Some(())
     }
 
-    fn deliver(&self, state: &mut State, place_on_wire: usize, next_step: FateName) {
+    fn deliver(&self, state: &mut State, place_on_wire: usize, fate: RequestFate) {
         let message = state.wire.remove(place_on_wire);
-        let next_step = match next_step {
-            FateName::Approve => NextStep::Approve,
-            FateName::Decline => NextStep::Decline,
-            FateName::ApproveThenFail => NextStep::ApproveThenFail,
-            FateName::Fail => NextStep::Fail,
-        };
         let now = NOW;
-        let answer = state.provider.receive(&message, next_step, &self.profile.rules, now);
+        let answer = state.provider.receive(&message, fate, &self.profile.rules, now);
         if let Some(worker) = message.worker
             && let Some(Worker::Waiting(held)) = state.workers.get(worker).cloned()
             && held.key == message.key
@@ -300,7 +281,7 @@ impl Protocol {
         Some(())
     }
 
-    /// Commits what follows from a verdict; a late writer changes nothing.
+    /// Commits the consequences of a verdict. A late writer changes nothing.
     fn settle(&self, state: &mut State, held: &Held, verdict: &AttemptVerdict) {
         let now = NOW;
         let made = opening(now).work;
@@ -309,8 +290,8 @@ impl Protocol {
         let (event, outbox) = match follows.next_step {
             follow::NextStep::Completed => (ClaimEvent::Completed(answer()), None),
             follow::NextStep::Failed(_) => (ClaimEvent::Failed(answer()), None),
-            // A charge is one step: nothing comes after it.
-            follow::NextStep::Onward(_) => return,
+            // A charge has a single provider step.
+            follow::NextStep::CallProvider(_) => return,
             follow::NextStep::Retry { outbox, .. }
                 if matches!(held.claim.state, ClaimState::Uncertain(_)) =>
             {
@@ -336,7 +317,7 @@ impl Protocol {
         self.commit(state, held.key, &set);
     }
 
-    /// Commits as every store does: by the one judge.
+    /// Commits like every store: through the judge.
     fn commit(&self, state: &mut State, key: usize, set: &ChangeSet) -> bool {
         let Some(stored) = state.stored.get_mut(key) else { return false };
         let (claim_key, outbox_key) = (
@@ -393,9 +374,10 @@ fn set() -> ChangeSet {
     ChangeSet::new(SetId::from_i64(1))
 }
 
-/// Keys have their own rows in the model, so their names need not differ: keys that stand alike are alike.
+/// All keys use the same ids, because each key has its own rows in the model. Keys in the same
+/// state therefore compare as equal.
 const CHARGE: ChargeId = ChargeId::from_i64(1);
-/// Who holds a claim is told by its fence.
+/// The fence identifies the holder.
 const HOLDER: Holder = Holder { slot: 1, epoch: 1 };
 const REFERENCE: &str = "ch_1";
 

@@ -1,11 +1,13 @@
-//! The protocol of claims, leases, fences and provider keys as a model whose whole state space is walked.
+//! A model of the protocol of claims, leases, fences and provider keys. The checker walks its whole
+//! state space.
 //!
-//! What is modelled is the world: workers that crash at any moment or sleep past their leases, a provider that executes
-//! late, twice, or answers with errors, messages and answers that are lost. What decides is the product itself: the
-//! core's `decide`, `next`, `judge_outcome`, `judge_query`, `take_over` and `Claim::on`, and the store's judge. A
-//! [`Bug`] may be planted to see that the check would notice.
+//! The model covers the environment: workers that crash at any moment or sleep past their leases; a
+//! provider that executes late, twice, or answers with errors; lost messages and answers. The
+//! decisions are the product's own: `decide`, `next`, `judge_outcome`, `judge_query`, `take_over`
+//! and `Claim::on` of the core, and the store's judge. A planted [`Bug`] shows that the check finds
+//! defects.
 //!
-//! Leaves out: bytes, HTTP, windows and expiry, and everything with more than the bounds of [`Protocol`].
+//! The model omits bytes, HTTP, windows, expiry, and everything beyond the bounds of [`Protocol`].
 
 mod actions;
 mod pairs;
@@ -26,26 +28,24 @@ use stateright::{Model, Property};
 pub enum Bug {
     /// Commits do not compare revisions: the last writer wins.
     NoCompareAndSwap,
-    /// The provider is called again whatever is known.
+    /// The provider is called again without regard to the history.
     BlindRepetition,
-    /// "Not found" is taken for proof at once.
+    /// "Not found" counts as proof at once.
     HastyProof,
-    /// Work is taken over while its lease still runs, and nothing is assumed of who held it.
+    /// Work is taken over during its lease, and nothing is assumed about the old holder.
     LeaseIgnored,
-    /// An unknown outcome is told as a failure.
+    /// An unknown outcome is reported as a failure.
     UnknownIsFailure,
-    /// Every attempt has a provider key of its own.
+    /// Every attempt has its own provider key.
     FreshKeyPerAttempt,
 }
 
-/// The model.
 #[derive(Clone, Copy, Debug)]
 pub struct Protocol {
     /// Keys that clients use, 1 or 2.
     pub keys: usize,
     /// The provider's contract.
     pub profile: Profile,
-    /// A defect, if one is planted.
     pub bug: Option<Bug>,
 }
 

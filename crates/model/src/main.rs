@@ -1,5 +1,6 @@
-//! Walks the whole state space of one and of two keys, for every provider contract. With `direct` two keys are walked
-//! state by state, without making them of one: the same, in a hundred times the time.
+//! Walks the whole state space of one and of two keys, for every provider contract. With `direct`,
+//! the walk of two keys visits all states directly instead of combining states of a single key. The
+//! result is the same, in a hundred times the time.
 
 use counterfoil_model::{PROFILES, Protocol, WORKERS, pairs};
 use stateright::{Checker, Model};

@@ -1,30 +1,29 @@
-//! The state space of two keys, made of that of one.
+//! The state space of two keys, composed from the single-key space.
 //!
-//! Two keys share their workers and the time, and nothing else: what is done for one changes nothing of the other, a
-//! lease's time passes for both, and no more workers are busy than there are. So a state of two keys is a pair of states
-//! of one, and what may happen next is what may happen to either, as long as a worker is left for it, or to both when
-//! time passes. A test walks two keys directly, where that is small enough, and finds as many states.
+//! Two keys share only their workers and the time. An action changes the state of a single key.
+//! Time passes for both, and the number of workers is shared. A state of two keys is therefore a
+//! pair of single-key states. The next action concerns either key, as long as a worker is left for
+//! it, or both when time passes. A test walks two keys directly where that is small enough, and
+//! finds the same number of states.
 
 use crate::{Protocol, State, WORKERS};
 use stateright::{Expectation, Model};
 use std::collections::{BTreeSet, HashMap};
 
-/// What was walked.
+/// The result of a walk.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pairs {
-    /// States of one key.
     pub single: usize,
-    /// States of two.
     pub states: u64,
-    /// Moves between them.
+    /// Transitions between states of two keys.
     pub moves: u64,
-    /// Properties that do not hold in some state.
+    /// Properties that fail in some state.
     pub broken: BTreeSet<&'static str>,
     /// Whether both keys can be completed.
     pub completes: bool,
 }
 
-/// The states of one key and the moves between them, by number.
+/// The states of one key and their transitions, by number.
 struct Graph {
     states: Vec<State>,
     moves: Vec<Vec<usize>>,
@@ -103,7 +102,7 @@ pub fn pairs(model: &Protocol) -> Pairs {
                 continue;
             }
             walked.moves += 1;
-            // Keys are alike: the smaller number comes first.
+            // Keys are interchangeable: the smaller number comes first.
             let pair = (one.min(other), one.max(other));
             if let Some(seen) = seen.get_mut(pair.0 * count + pair.1)
                 && !std::mem::replace(seen, true)

@@ -1,19 +1,17 @@
-//! The provider contracts that matter to the protocol, with times in leases.
+//! The provider contracts that matter to the protocol. The unit of time is a lease.
 
 use crate::state::{LEASE, TICK};
 use counterfoil_core::payments::provider::Rules;
 use counterfoil_core::types::time::Span;
 
-/// A provider's contract and whether a charge can be completed under it.
+/// A provider's contract, and whether a charge can be completed under it.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
-    /// What it is called.
     pub name: &'static str,
-    /// Its rules.
     pub rules: Rules,
 }
 
-/// Longer than any model runs.
+/// Longer than any run of the model.
 const FOR_GOOD: Span = Span::from_ms(1_000 * TICK);
 
 const IDEAL: Rules = Rules {
@@ -21,14 +19,13 @@ const IDEAL: Rules = Rules {
     stores_errors: false,
     reexecutes_errors: false,
     queryable: true,
-    // A worker looks at its lease and sends in one step.
+    // A worker checks its lease and sends in one step.
     send_within: Span::ZERO,
     late_delivery: LEASE,
     query_lag: Span::ZERO,
     key_bytes_max: 64,
 };
 
-/// All of them.
 pub const PROFILES: [Profile; 6] = [
     Profile { name: "deduplicates", rules: IDEAL },
     Profile { name: "stores errors", rules: Rules { stores_errors: true, ..IDEAL } },

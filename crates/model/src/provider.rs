@@ -1,23 +1,23 @@
-//! The provider: what it executed, and what it remembers by key.
+//! The provider: its effects, and its memory by key.
 
 use counterfoil_core::payments::provider::Rules;
 use counterfoil_core::types::time::Time;
 use std::collections::BTreeMap;
 
-/// A request on its way.
+/// A request in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Message {
     pub(crate) key: usize,
-    /// Which provider key it carries.
+    /// The generation of its provider key.
     pub(crate) generation: u16,
     pub(crate) sent_at: Time,
-    /// Who waits for its answer, if anybody still does.
+    /// The worker that still waits for the answer.
     pub(crate) worker: Option<usize>,
 }
 
-/// What a request may come to.
+/// The provider's treatment of a received request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum NextStep {
+pub enum RequestFate {
     /// Executed and answered.
     Approve,
     /// Refused by the issuer.
@@ -28,7 +28,6 @@ pub(crate) enum NextStep {
     Fail,
 }
 
-/// What is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Answer {
     Approved,
@@ -56,14 +55,14 @@ impl Provider {
         self.declined.get(key).copied().unwrap_or(false)
     }
 
-    /// The answer the provider repeats for this request instead of executing it.
+    /// The stored answer that the provider repeats instead of executing the request.
     pub(crate) fn remembered(&self, message: &Message, rules: &Rules, now: Time) -> Option<Answer> {
         let window = rules.dedup_window?;
         let (answer, since) = self.memory.get(&(message.key, message.generation))?;
         (now < since.plus(window)).then_some(*answer)
     }
 
-    /// Whether this request would still be executed.
+    /// Whether the provider would still execute this request.
     pub(crate) fn would_execute(&self, message: &Message, rules: &Rules, now: Time) -> bool {
         self.remembered(message, rules, now).is_none() && now <= message.sent_at.plus(rules.late_delivery)
     }
@@ -72,18 +71,18 @@ impl Provider {
     pub(crate) fn receive(
         &mut self,
         message: &Message,
-        next_step: NextStep,
+        fate: RequestFate,
         rules: &Rules,
         now: Time,
     ) -> Answer {
         if let Some(answer) = self.remembered(message, rules, now) {
             return answer;
         }
-        let (executes, answer) = match next_step {
-            NextStep::Approve => (true, Answer::Approved),
-            NextStep::Decline => (false, Answer::Declined),
-            NextStep::ApproveThenFail => (true, Answer::ServerError),
-            NextStep::Fail => (false, Answer::ServerError),
+        let (executes, answer) = match fate {
+            RequestFate::Approve => (true, Answer::Approved),
+            RequestFate::Decline => (false, Answer::Declined),
+            RequestFate::ApproveThenFail => (true, Answer::ServerError),
+            RequestFate::Fail => (false, Answer::ServerError),
         };
         if executes && let Some(effects) = self.effects.get_mut(message.key) {
             *effects = effects.saturating_add(1);
@@ -97,7 +96,7 @@ impl Provider {
             Answer::Approved | Answer::Declined => Some(answer),
             Answer::ServerError if rules.stores_errors => Some(answer),
             Answer::ServerError if rules.reexecutes_errors => None,
-            // It knows what it did, whatever it said.
+            // The provider remembers the real outcome, despite the error answer.
             Answer::ServerError => executes.then_some(Answer::Approved),
         };
         if let Some(kept) = kept {

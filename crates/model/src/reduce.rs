@@ -1,13 +1,13 @@
-//! States that can only go on alike are made equal, so that the whole space is finite and small: time passes and workers
-//! crash without end.
+//! Reduction: states with the same future are made equal. Without it, passing time and crashes
+//! would make the space infinite.
 //!
-//! - Times are kept as distances from now, no further than any rule looks.
-//! - A worker whose claim was taken over can commit nothing any more, and send nothing once its lease is over: then it is
-//!   as good as idle. (Not where the planted defect is that such commits succeed.)
-//! - Revisions and fences tell only who is late; who is left after that is not.
-//! - What is settled, or parked, has no use for its history; the provider's memory matters while a request that carries
-//!   the key may still come.
-//! - Workers and keys are all alike, and requests under way have no order.
+//! - Times are distances from now, no longer than any rule looks back.
+//! - A worker whose claim was taken over can commit nothing, and can send nothing after its lease.
+//!   It then counts as idle. (Not if the planted defect lets its commits succeed.)
+//! - Revisions and fences only identify late writers. Among the others they do not matter.
+//! - The history of settled or parked work does not matter. The provider's memory matters while a
+//!   request with its key may still arrive.
+//! - Workers and keys are interchangeable, and requests in flight have no order.
 
 use crate::provider::Message;
 use crate::state::{LEASE, NOW, State, Stored, TICK};
@@ -19,14 +19,14 @@ use counterfoil_core::payments::provider::Rules;
 use counterfoil_core::types::time::{Span, Time};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// No rule looks further back: the longest window that ends is two ticks.
+/// No rule looks further back: the longest finite window has two ticks.
 const PAST: Span = Span::from_ms(3 * TICK);
-/// A window that is longer than this does not end.
+/// Longer windows count as infinite.
 const ENDLESS: Span = Span::from_ms(100 * TICK);
 const INSTANT: Span = Span::from_ms(1);
 
 impl State {
-    /// A lease's time passes.
+    /// Lets the time of a lease pass.
     pub(crate) fn pass(&mut self, rules: &Rules) {
         let older = |at: &mut Time| {
             if *at != Time::MAX {
@@ -58,7 +58,7 @@ impl State {
         self.wire.retain(|message| NOW <= message.sent_at.plus(rules.late_delivery));
     }
 
-    /// Makes states equal that can only go on alike.
+    /// Maps a state to the representative of all states with the same future.
     pub(crate) fn reduce(&mut self, model: &Protocol) {
         let forgets = model.profile.rules.dedup_window.is_some_and(|window| window < ENDLESS);
         if model.bug != Some(Bug::NoCompareAndSwap) {
@@ -88,7 +88,8 @@ impl State {
         self.arrange();
     }
 
-    /// Workers that have lost their claim and can send nothing more are idle; who is left has the stored revision.
+    /// Makes workers without a claim and without a pending send idle. Active workers get the stored
+    /// revision.
     fn drop_the_late(&mut self) {
         for worker in &mut self.workers {
             let Some(held) = worker.held_mut() else { continue };
@@ -113,7 +114,7 @@ impl State {
         }
     }
 
-    /// The provider's memory of keys under which nothing can come any more.
+    /// Drops the provider's memory of keys without a request in flight or to come.
     fn forget_at_provider(&mut self) {
         let (stored, wire, workers) = (&self.stored, &self.wire, &self.workers);
         self.provider.memory.retain(|(key, generation), _| {
@@ -135,7 +136,7 @@ impl State {
         }
     }
 
-    /// Puts keys, workers and requests in an order that depends on how they stand only.
+    /// Sorts keys, workers and requests by their state alone.
     fn arrange(&mut self) {
         let mut keys: Vec<(u64, usize)> = (0..self.stored.len()).map(|key| (self.print(key), key)).collect();
         keys.sort_unstable();
@@ -185,7 +186,7 @@ impl State {
         self.wire.sort_unstable();
     }
 
-    /// The requests a worker waits for.
+    /// The requests awaited by a worker.
     fn awaited(&self, worker: usize) -> Vec<(usize, u16, Time)> {
         let own = self.wire.iter().filter(|message| message.worker == Some(worker));
         let mut own: Vec<_> = own.map(|message| (message.key, message.generation, message.sent_at)).collect();
@@ -193,7 +194,7 @@ impl State {
         own
     }
 
-    /// How a key stands, whatever its number.
+    /// A hash of a key's state, independent of the key's number.
     fn print(&self, key: usize) -> u64 {
         let memory = self.provider.memory.iter().filter(|((of, _), _)| *of == key);
         let memory: Vec<_> = memory.map(|((_, generation), kept)| (*generation, *kept)).collect();
@@ -217,7 +218,7 @@ impl State {
 }
 
 impl Stored {
-    /// Drops what is of no use to a claim that is settled, or parked.
+    /// Drops parts of a settled or parked claim that no rule reads.
     fn forget(&mut self) {
         let Some(claim) = &mut self.claim else { return };
         claim.created_at = Time::EPOCH;
@@ -264,7 +265,7 @@ fn claim_times(claim: &mut Claim, older: impl Fn(&mut Time)) {
     }
 }
 
-/// Of a lease that is over it matters only whether it could still be renewed.
+/// An expired lease matters only by whether it could still be renewed.
 fn end(lease: &mut Lease) {
     if lease.is_over(NOW) {
         let renewable = lease.until < lease.ceiling;
@@ -280,7 +281,7 @@ fn outbox_times(outbox: &mut Outbox, older: impl Fn(&mut Time)) {
     older(&mut outbox.history.last_sent_at);
 }
 
-/// When something was sent matters where the provider forgets, or where something may still arrive.
+/// The times of calls matter only if the provider forgets keys, or if a request may still arrive.
 fn history(history: &mut History, forgets: bool) {
     if !forgets {
         history.first_sent_at = NOW;

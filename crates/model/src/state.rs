@@ -7,34 +7,30 @@ use counterfoil_core::idempotency::claim::{Claim, ClaimState};
 use counterfoil_core::outbox::Outbox;
 use counterfoil_core::types::time::{Span, Time};
 
-/// Workers of the model.
 pub const WORKERS: usize = 3;
 /// Milliseconds of one tick: a whole lease.
 pub(crate) const TICK: u64 = 10;
-/// The time of every state: when a lease's time passes, everything else moves into the past.
+/// The time of every state. When a lease's time passes, everything else moves into the past.
 pub(crate) const NOW: Time = Time::from_ms(1_000);
-/// How long a lease lasts.
 pub(crate) const LEASE: Span = Span::from_ms(TICK);
 
-/// The world.
+/// A state of the world.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
-    /// What the store has of each key.
+    /// The stored rows of each key.
     pub(crate) stored: Vec<Stored>,
-    /// Who works.
     pub(crate) workers: [Worker; WORKERS],
-    /// The provider.
     pub(crate) provider: Provider,
-    /// Requests under way to it.
+    /// Requests in flight to the provider.
     pub(crate) wire: Vec<Message>,
 }
 
-/// What the store has of one key.
+/// The stored rows of one key.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Stored {
     pub(crate) claim: Option<Claim>,
     pub(crate) outbox: Option<Outbox>,
-    /// It was answered once.
+    /// Set once the key was answered.
     pub(crate) answered: bool,
 }
 
@@ -86,7 +82,7 @@ impl State {
         })
     }
 
-    /// How many workers are at work.
+    /// The number of busy workers.
     pub(crate) fn busy(&self) -> usize {
         self.workers.iter().filter(|worker| **worker != Worker::Idle).count()
     }

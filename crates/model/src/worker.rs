@@ -1,20 +1,18 @@
-//! One worker: what it holds in its memory, all of it lost in a crash.
+//! One worker: its memory, which a crash erases.
 
 use crate::provider::Answer;
 use counterfoil_core::idempotency::claim::Claim;
 use counterfoil_core::outbox::Outbox;
 use counterfoil_core::types::time::Time;
 
-/// A worker.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Worker {
-    /// Nothing to do.
     Idle,
-    /// It holds the lease of a key's work.
+    /// Has the lease of a key's work.
     Holding(Held),
-    /// Its request is on the way.
+    /// Waits for the answer to a request.
     Waiting(Held),
-    /// It knows something and has not committed it yet.
+    /// Has a result that is not committed yet.
     Knowing(Held, AttemptResult),
 }
 
@@ -26,19 +24,18 @@ pub(crate) struct Held {
     pub(crate) outbox: Outbox,
 }
 
-/// What it learnt.
+/// The result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum AttemptResult {
-    /// The provider answered.
     Answered(Answer),
-    /// It did not, or the answer was lost.
+    /// No answer, or the answer was lost.
     Silence,
-    /// It was asked and knows an approved payment.
+    /// The query found an approved payment.
     FoundApproved(Time),
-    /// It was asked and knows a refused one.
+    /// The query found a declined payment.
     FoundDeclined(Time),
-    /// It was asked, at this time, and knows nothing.
+    /// The query, at this time, found nothing.
     FoundNothing(Time),
-    /// It was asked and knows several.
+    /// The query found several payments.
     FoundSeveral(Time),
 }

@@ -1,4 +1,5 @@
-//! The whole state space of the protocol, for every provider contract; and that planted defects are found.
+//! The whole state space of the protocol for every provider contract, and the detection of planted
+//! defects.
 
 use counterfoil_model::{Bug, PROFILES, Profile, Protocol, pairs};
 use stateright::{Checker, HasDiscoveries, Model};
@@ -17,7 +18,8 @@ fn holds(protocol: Protocol) {
     let checker = protocol.checker().threads(2).spawn_bfs().join();
     println!("{}: {} states", protocol.profile.name, checker.unique_state_count());
     for (name, path) in checker.discoveries() {
-        // What is sometimes true is told as found; what is always true must not be.
+        // "Sometimes" properties are reported when they hold; "always" properties must not be
+        // reported.
         assert_eq!(name, "every key is completed", "{name} is broken:\n{path}");
     }
     assert!(checker.discovery("every key is completed").is_some(), "no key is ever completed");
@@ -42,7 +44,7 @@ fn two_keys_on_every_profile() {
     assert!(states > 1_000_000, "{states}");
 }
 
-/// Two keys are made of one as they should be: walked directly there are as many states.
+/// Checks the composition of pairs: a direct walk of two keys finds the same number of states.
 #[test]
 fn two_keys_walked_directly_have_as_many_states() {
     let name = "neither deduplicates nor answers";

@@ -1,25 +1,23 @@
-//! Records workloads and cuts them: everywhere, or as often as asked.
+//! Records workloads and cuts the power after every operation.
 
-use crate::chance::Chance;
+use crate::chance::{Chance, chance_at};
 use crate::check::Checker;
-use crate::cut::{Image, Mood, cut};
+use crate::cut::{CutMode, Image, cut};
 use crate::disk::Disk;
-use crate::plan::{Full, Kind, Nth, Plan};
+use crate::plan::{FileKind, Full, Nth, Plan};
 use crate::record::{Op, Recorder, Recording};
 use crate::story::Story;
 use crate::workload::{self, Size};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Violations that are kept with their words; more are only counted.
-const WORDS_MAX: usize = 20;
+/// Violations whose messages are kept; later ones are only counted.
+const MESSAGES_MAX: usize = 20;
 
-/// A recording and what was told meanwhile.
+/// A recording and the answers given during it.
 #[derive(Clone, Debug)]
 pub struct Take {
-    /// What was asked of the disk.
     pub recording: Recording,
-    /// What was answered.
     pub story: Story,
 }
 
@@ -29,7 +27,7 @@ impl Take {
         Take::go_on(dir, Disk::default(), Story::default(), plan, size, seed)
     }
 
-    /// Runs a workload in `dir` on what an earlier one has left.
+    /// Runs a workload in `dir` on the disk that an earlier one has left.
     pub fn go_on(
         dir: &Path,
         base: Disk,
@@ -57,7 +55,7 @@ impl Take {
         disk
     }
 
-    /// The files whose names had this in them.
+    /// The inodes of created files whose names contain `part`.
     pub fn files(&self, part: &str) -> Vec<usize> {
         let made = self.recording.ops.iter().filter_map(|op| match op {
             Op::Link { name, inode } if name.contains(part) => Some(*inode),
@@ -66,35 +64,35 @@ impl Take {
         made.collect()
     }
 
-    /// How often the log has started over: its first bytes were written so many times, less the first of each file.
-    pub fn log_restarts(&self) -> usize {
+    /// The number of restarts of SQLite's WAL: writes of its header, less the first of each file.
+    pub fn wal_restarts(&self) -> usize {
         let headers = |op: &&Op| matches!(op, Op::Write { at: 0, bytes, .. } if bytes.len() == 32);
         self.recording.ops.iter().filter(headers).count().saturating_sub(self.files("-wal").len())
     }
 }
 
-/// What was seen.
+/// Counts of a campaign.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
-    /// Workloads that were recorded.
+    /// Recorded workloads.
     pub recordings: usize,
-    /// Sets they were told are committed.
+    /// Acknowledged sets.
     pub acknowledged: usize,
-    /// Operations they asked of their disks.
+    /// Recorded disk operations.
     pub operations: usize,
-    /// Images that were opened.
+    /// Opened images.
     pub images: usize,
-    /// Different contents they had.
+    /// Different contents of images.
     pub contents: usize,
-    /// Images in which something on its way was lost.
+    /// Images with a lost write or name.
     pub lost: usize,
-    /// Images in which a write was partly there.
+    /// Images with a partial write.
     pub torn: usize,
-    /// Images in which a write was there and an earlier one was not.
+    /// Images with a write but without an earlier one.
     pub reordered: usize,
     /// Images that broke a promise.
     pub violations: usize,
-    /// What the first of them did.
+    /// Messages of the first violations.
     pub words: Vec<String>,
 }
 
@@ -117,31 +115,29 @@ impl fmt::Display for Totals {
     }
 }
 
-/// Where and how cuts are made.
+/// A series of recordings and cuts.
 #[derive(Debug)]
 pub struct Campaign {
-    /// Images are put here; recordings run here too.
+    /// Images and recordings are built here.
     pub dir: PathBuf,
     /// Images that break a promise are kept here.
     pub keep: Option<PathBuf>,
-    /// All numbers follow from it.
     pub seed: u64,
-    /// What was seen.
     pub totals: Totals,
 }
 
 impl Campaign {
-    /// A campaign that has seen nothing.
     pub fn new(dir: PathBuf, seed: u64) -> Campaign {
         Campaign { dir, keep: None, seed, totals: Totals::default() }
     }
 
-    /// Cuts a take after every operation, so many times each; `told` hears of every image and says whether to go on.
+    /// Cuts a take after every operation, `images` times each. `progress` is called after every
+    /// image and returns whether to go on.
     pub fn cut_everywhere(
         &mut self,
         take: &Take,
         images: usize,
-        mut told: impl FnMut(&Totals) -> bool,
+        mut progress: impl FnMut(&Totals) -> bool,
     ) -> Result<(), String> {
         self.totals.recordings += 1;
         self.totals.operations += take.recording.ops.len();
@@ -151,19 +147,19 @@ impl Campaign {
         let mut disk = take.recording.base.clone();
         for point in 0..=take.recording.ops.len() {
             for turn in 0..images {
-                let mut chance = Chance::at(self.seed, &[self.totals.recordings, point, turn]);
-                // Each mood in its turn, from another one at every point.
-                let mood = Mood::ALL[(point + turn) % Mood::ALL.len()];
-                let (image, damage) = cut(&disk, mood, &mut chance);
+                let mut chance = chance_at(self.seed, &[self.totals.recordings, point, turn]);
+                // Every mode in turn, starting with another one at every point.
+                let mode = CutMode::ALL[(point + turn) % CutMode::ALL.len()];
+                let (image, damage) = cut(&disk, mode, &mut chance);
                 self.totals.images += 1;
                 self.totals.lost += usize::from(damage.lost);
                 self.totals.torn += usize::from(damage.torn);
                 self.totals.reordered += usize::from(damage.reordered);
                 if let Err(why) = checker.check(&image, point, &mut chance) {
-                    self.note(take, &image, point, mood, &why);
+                    self.add_violation(take, &image, point, mode, &why);
                 }
                 self.totals.contents = contents + checker.contents();
-                if !told(&self.totals) {
+                if !progress(&self.totals) {
                     return Ok(());
                 }
             }
@@ -174,13 +170,13 @@ impl Campaign {
         Ok(())
     }
 
-    fn note(&mut self, take: &Take, image: &Image, point: usize, mood: Mood, why: &str) {
+    fn add_violation(&mut self, take: &Take, image: &Image, point: usize, mode: CutMode, why: &str) {
         self.totals.violations += 1;
-        if self.totals.words.len() >= WORDS_MAX {
+        if self.totals.words.len() >= MESSAGES_MAX {
             return;
         }
         let of = take.recording.ops.len();
-        self.totals.words.push(format!("cut after operation {point} of {of}, {mood:?}: {why}"));
+        self.totals.words.push(format!("cut after operation {point} of {of}, {mode:?}: {why}"));
         let Some(keep) = &self.keep else { return };
         let dir = keep.join(format!("violation-{}", self.totals.violations));
         let kept = std::fs::create_dir_all(&dir)
@@ -191,74 +187,73 @@ impl Campaign {
     }
 }
 
-/// What happens in a recording of a long campaign.
+/// The events of a recording in a long campaign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scene {
-    /// Nothing but the cut.
+    /// Only the cut.
     Plain,
-    /// A sync fails.
-    SyncFails(Kind),
-    /// The store's own sync after a step of a checkpoint fails.
+    SyncFails(FileKind),
+    /// The store's own sync after a checkpoint step fails.
     OwnSyncFails,
-    /// There is no space for a while.
-    Full(Kind),
-    /// The machine had lost power before, somewhere in the recording before this.
+    /// The disk is full for a while.
+    Full(FileKind),
+    /// The machine has lost power at some point of the previous recording.
     SecondCut,
-    /// The process had been killed before, somewhere in the recording before this, and the machine went on.
+    /// The process was killed at some point of the previous recording, and the machine went on.
     Killed,
 }
 
 impl Scene {
-    /// Every scene, in the order a campaign takes them.
+    /// Every scene, in the order of a campaign.
     pub const ALL: [Scene; 13] = [
         Scene::Plain,
         Scene::SecondCut,
-        Scene::SyncFails(Kind::Redo),
+        Scene::SyncFails(FileKind::Log),
         Scene::Killed,
-        Scene::SyncFails(Kind::Log),
-        Scene::SyncFails(Kind::Database),
+        Scene::SyncFails(FileKind::SqliteWal),
+        Scene::SyncFails(FileKind::Database),
         Scene::SecondCut,
         Scene::OwnSyncFails,
         Scene::Killed,
-        Scene::SyncFails(Kind::Journal),
-        Scene::Full(Kind::Redo),
-        Scene::Full(Kind::Log),
-        Scene::Full(Kind::Database),
+        Scene::SyncFails(FileKind::Journal),
+        Scene::Full(FileKind::Log),
+        Scene::Full(FileKind::SqliteWal),
+        Scene::Full(FileKind::Database),
     ];
 
-    /// Records it, in `dir`.
+    /// Records the scene in `dir`.
     pub fn record(self, dir: &Path, before: Option<&Take>, size: Size, seed: u64) -> Result<Take, String> {
-        let mut chance = Chance::at(seed, &[]);
-        let among = |count: usize, chance: &mut Chance| u32::try_from(1 + chance.below(count)).unwrap_or(1);
+        let mut chance = chance_at(seed, &[]);
+        let among = |count: usize, chance: &mut Chance| u32::try_from(1 + chance.index(count)).unwrap_or(1);
         let keys = usize::try_from(size.keys).unwrap_or(1);
         let plan = match self {
             Scene::Plain | Scene::SecondCut | Scene::Killed => Plan::default(),
             Scene::SyncFails(of) => {
                 let among_these = match of {
-                    Kind::Database => 12,
-                    Kind::Redo => keys * 4,
-                    Kind::Log => 16,
-                    // A store writes a journal once, when it is made.
-                    Kind::Journal => 2,
+                    FileKind::Database => 12,
+                    FileKind::Log => keys * 4,
+                    FileKind::SqliteWal => 16,
+                    // A store writes a journal only once, at its creation.
+                    FileKind::Journal => 2,
                 };
                 Plan { sync: Some(Nth { of, nth: among(among_these, &mut chance) }), ..Plan::default() }
             }
             Scene::OwnSyncFails => Plan { own_sync: Some(among(8, &mut chance)), ..Plan::default() },
             Scene::Full(of) => {
-                let first = if of == Kind::Redo { 4 } else { 120 };
+                let first = if of == FileKind::Log { 4 } else { 120 };
                 let from = Nth { of, nth: first + among(keys * 20, &mut chance) };
                 Plan { full: Some(Full { from, writes: among(30, &mut chance) }), ..Plan::default() }
             }
         };
         let (base, story) = match (self, before) {
             (Scene::SecondCut, Some(before)) => {
-                let point = chance.below(before.recording.ops.len() + 1);
-                let mood = Mood::ALL[chance.below(Mood::ALL.len())];
-                let (image, _) = cut(&before.disk(point), mood, &mut chance);
+                let point = chance.index(before.recording.ops.len() + 1);
+                let mode = CutMode::ALL[chance.index(CutMode::ALL.len())];
+                let (image, _) = cut(&before.disk(point), mode, &mut chance);
                 (Disk::holding(&image), before.story.upto(point))
             }
             (Scene::Killed, Some(before)) => {
-                let point = chance.below(before.recording.ops.len() + 1);
+                let point = chance.index(before.recording.ops.len() + 1);
                 (before.disk(point), before.story.upto(point))
             }
             _ => (Disk::default(), Story::default()),

@@ -1,8 +1,8 @@
-//! Opens an image with the real store on the ordinary disk and holds it against the story.
+//! Opens an image with the real store on an ordinary disk and compares it with the story.
 //!
-//! What is asked of it: it opens; every set acknowledged before the cut is there, at its place; every set is there
-//! whole or not at all, and no row is there that no set put there; SQLite finds no damage; balances are what the
-//! journal adds up to; the clock has not gone back; and the store can commit again.
+//! The checks: the image opens; every set acknowledged before the cut is at its position; every set
+//! is whole or absent, and no row exists without a set; SQLite finds no damage; balances equal the
+//! sums of the journal; the clock has not gone back; the store can commit again.
 
 use crate::chance::Chance;
 use crate::cut::Image;
@@ -22,41 +22,41 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
-/// Rows read in one call.
+/// Rows per read.
 const BATCH: usize = 200;
-/// A page of the feed.
+/// Commits per page of the feed.
 const PAGE: usize = 500;
-/// The number whose sets are committed after the check: no workload gets there.
+/// The number of the sets that are committed after the check. No workload reaches it.
 const AFTERWARDS: i64 = 1 << 40;
-/// SQLite's shared memory, as large as it is at first.
+/// The initial size of SQLite's shared memory.
 const SHARED_MEMORY: usize = 32 << 10;
 
-/// Checks the images of one story.
+/// Checks the images of one recording.
 #[derive(Debug)]
 pub struct Checker<'a> {
     story: &'a Story,
     keys: Vec<RowKey>,
     dir: PathBuf,
     runtime: Runtime,
-    /// Contents that were compared row by row already.
+    /// Digests of contents that were compared row by row already.
     known: HashSet<u64>,
 }
 
 impl<'a> Checker<'a> {
-    /// A checker that puts images into `dir`, which is made and emptied as needed.
+    /// A checker that builds images in `dir`, which is created or emptied as needed.
     pub fn new(story: &'a Story, dir: PathBuf) -> Result<Checker<'a>, String> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(text)?;
         Ok(Checker { story, keys: story.keys(), dir, runtime, known: HashSet::new() })
     }
 
-    /// Different contents so far.
+    /// The number of different contents so far.
     pub fn contents(&self) -> usize {
         self.known.len()
     }
 
     /// Checks the image of a cut after `point` operations.
     pub fn check(&mut self, image: &Image, point: usize, chance: &mut Chance) -> Result<(), String> {
-        lay_out(&self.dir, image, chance).map_err(text)?;
+        write_image(&self.dir, image, chance).map_err(text)?;
         let opened = self.story.secrets.iter().any(|secret| secret.1 <= point);
         if opened && chance.percent(5) {
             let reader =
@@ -89,7 +89,7 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// What was acknowledged is there, what was denied is not, and groups are whole.
+    /// Acknowledged sets are there, denied sets are not, and groups are whole.
     fn acknowledged(&self, feed: &[Committed], point: usize) -> Result<(), String> {
         for (expected, commit) in (1_u64..).zip(feed) {
             if commit.receipt.position.0 != expected {
@@ -119,7 +119,7 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// The secret is the one that was told, and time goes on.
+    /// The secret has not changed, and the clock has not gone back.
     fn openings(&self, store: &EmbeddedStore, feed: &[Committed], point: usize) -> Result<(), String> {
         let told = self.story.secrets.iter().filter(|secret| secret.1 <= point);
         for (secret, after) in told {
@@ -136,7 +136,7 @@ impl<'a> Checker<'a> {
         Ok(())
     }
 
-    /// Every row is what the sets of the feed, in their order, made of it; there is no other row.
+    /// The rows are exactly those that the sets of the feed make, in their order.
     fn rows(&self, store: &EmbeddedStore, feed: &[Committed], found: &Dump) -> Result<(), String> {
         let mut model = Rows::default();
         for commit in feed {
@@ -190,7 +190,7 @@ impl<'a> Checker<'a> {
         if all == 0 { Ok(()) } else { Err(format!("{all} were made of nothing")) }
     }
 
-    /// The store commits again, and what it commits is there after it was opened once more.
+    /// The store commits again, and another opening finds these commits.
     fn go_on(&self, store: EmbeddedStore, chance: &mut Chance) -> Result<(), String> {
         let sets = [rows::open(AFTERWARDS), rows::settle(AFTERWARDS, b"{}"), rows::pay(AFTERWARDS, 1, 2, 5)];
         for set in &sets {
@@ -211,15 +211,16 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Another boot of the machine, with a wall clock that has lost everything.
+/// Opens the image in another boot, with a wall clock at zero.
 fn reopen(dir: &Path) -> Result<EmbeddedStore, String> {
     let time = Arc::new(Boot { name: "after", wall_ms: Some(0) });
-    let options = Options { readers: 1, time, redo: Size::SHORT_REDO, ..Options::default() };
+    let options = Options { readers: 1, time, log: Size::SHORT_LOG, ..Options::default() };
     EmbeddedStore::open(dir, options).map_err(|error| format!("it does not open: {error}"))
 }
 
-/// Writes the image, and beside it what a cut leaves of the files nobody syncs: the lock and the shared memory.
-fn lay_out(dir: &Path, image: &Image, chance: &mut Chance) -> std::io::Result<()> {
+/// Writes the image, and remains of the files that are never synced: the lock and the shared
+/// memory.
+fn write_image(dir: &Path, image: &Image, chance: &mut Chance) -> std::io::Result<()> {
     if dir.exists() {
         std::fs::remove_dir_all(dir)?;
     }

@@ -1,11 +1,12 @@
-//! Builds the directory as a power cut may leave it: everything safe is there, of everything on its way any part.
+//! Builds the directory as a power cut may leave it: all durable bytes, and any part of the pending
+//! ones.
 //!
-//! Damage stays within what was being written: bytes beside a write in the same sector are not hurt. SQLite counts on
-//! that (`SQLITE_IOCAP_POWERSAFE_OVERWRITE`), as it does on every Unix. Bytes that are written
-//! again as they are are not hurt either.
+//! Damage stays within the pending writes: other bytes of the same sector survive. SQLite relies on
+//! that (`SQLITE_IOCAP_POWERSAFE_OVERWRITE`) on every Unix. A write of unchanged bytes damages
+//! nothing.
 
 use crate::chance::Chance;
-use crate::disk::{Disk, File, Pending, What, lay};
+use crate::disk::{Change, Disk, File, Pending, overwrite};
 use std::collections::BTreeMap;
 
 /// Files by name.
@@ -14,60 +15,59 @@ pub type Image = BTreeMap<String, Vec<u8>>;
 const SECTOR: usize = 512;
 const PAGE: usize = 4_096;
 
-/// What a cut leaves of the writes on their way.
+/// The part of the pending writes that a cut leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mood {
+pub enum CutMode {
     /// Nothing.
     Lost,
-    /// All: as if only the process had died.
+    /// All, as if only the process had died.
     Kept,
-    /// Those up to some moment, the last of them torn.
+    /// The writes up to some moment, the last one torn.
     Prefix,
-    /// Any of them.
+    /// Any of the writes.
     Subset,
-    /// Any of their sectors.
+    /// Any sectors.
     Sectors,
-    /// Any of their pages.
+    /// Any pages.
     Pages,
-    /// The first bytes of each, cut anywhere.
+    /// A prefix of each write.
     Bytes,
-    /// Any of their sectors, and garbage in some.
+    /// Any sectors, and garbage in some.
     Garbage,
 }
 
-impl Mood {
-    /// Every mood.
-    pub const ALL: [Mood; 8] = [
-        Mood::Lost,
-        Mood::Kept,
-        Mood::Prefix,
-        Mood::Subset,
-        Mood::Sectors,
-        Mood::Pages,
-        Mood::Bytes,
-        Mood::Garbage,
+impl CutMode {
+    pub const ALL: [CutMode; 8] = [
+        CutMode::Lost,
+        CutMode::Kept,
+        CutMode::Prefix,
+        CutMode::Subset,
+        CutMode::Sectors,
+        CutMode::Pages,
+        CutMode::Bytes,
+        CutMode::Garbage,
     ];
 }
 
-/// What kind of damage an image has.
+/// The kinds of damage in an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Damage {
     /// A write is partly there.
     pub torn: bool,
-    /// A write is there and an earlier one is not.
+    /// A write is there and an earlier write is not.
     pub reordered: bool,
-    /// Something is not there.
+    /// A write or a name is missing.
     pub lost: bool,
 }
 
 /// The directory after a cut.
-pub fn cut(disk: &Disk, mood: Mood, chance: &mut Chance) -> (Image, Damage) {
+pub fn cut(disk: &Disk, mode: CutMode, chance: &mut Chance) -> (Image, Damage) {
     let mut names = disk.names.clone();
     let mut damage = Damage::default();
-    // Each name has come as far as it has, whatever its neighbours have.
+    // The changes of one name arrive in order; different names are independent.
     let mut stopped: Vec<&str> = Vec::new();
     for (name, target) in &disk.renames {
-        let arrives = mood == Mood::Kept || mood != Mood::Lost && chance.percent(50);
+        let arrives = mode == CutMode::Kept || mode != CutMode::Lost && chance.percent(50);
         if stopped.contains(&name.as_str()) || !arrives {
             stopped.push(name);
             damage.lost = true;
@@ -79,31 +79,31 @@ pub fn cut(disk: &Disk, mood: Mood, chance: &mut Chance) -> (Image, Damage) {
         };
     }
     let indices = disk.files.iter().flat_map(|file| &file.pending).map(|pending| pending.index);
-    let mut knife = Knife { mood, upto: pick(indices, chance), first_lost: None, damage, chance };
+    let mut cutter = Cutter { mode, upto: pick(indices, chance), first_lost: None, damage, chance };
     let image = names
         .into_iter()
-        .filter_map(|(name, inode)| Some((name, knife.content(disk.files.get(inode)?))))
+        .filter_map(|(name, inode)| Some((name, cutter.content(disk.files.get(inode)?))))
         .collect();
-    (image, knife.damage)
+    (image, cutter.damage)
 }
 
-/// One of the operations, if there is any.
+/// A random operation; 0 if there is none.
 fn pick(indices: impl Iterator<Item = usize>, chance: &mut Chance) -> usize {
     let indices: Vec<usize> = indices.collect();
-    indices.get(chance.below(indices.len())).copied().unwrap_or(0)
+    indices.get(chance.index(indices.len())).copied().unwrap_or(0)
 }
 
-struct Knife<'a> {
-    mood: Mood,
+struct Cutter<'a> {
+    mode: CutMode,
     /// The last operation of a prefix.
     upto: usize,
-    /// The first write of which something is missing.
+    /// The first write that is not whole.
     first_lost: Option<usize>,
     damage: Damage,
     chance: &'a mut Chance,
 }
 
-/// What is left of one piece of a write.
+/// The remains of one piece of a write.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Left {
     Old,
@@ -111,11 +111,11 @@ enum Left {
     Garbage,
 }
 
-impl Knife<'_> {
+impl Cutter<'_> {
     fn content(&mut self, file: &File) -> Vec<u8> {
-        let mut bytes = file.safe.clone();
+        let mut bytes = file.durable.clone();
         for pending in &file.pending {
-            let (kept, missed) = self.fall(pending, &mut bytes);
+            let (kept, missed) = self.apply(pending, &mut bytes);
             self.damage.torn |= kept && missed;
             self.damage.lost |= missed;
             if kept && self.first_lost.is_some_and(|lost| lost < pending.index) {
@@ -129,32 +129,33 @@ impl Knife<'_> {
         bytes
     }
 
-    /// Lays over `file` what is left of a change; whether something of it is there, and whether something is not.
-    fn fall(&mut self, pending: &Pending, file: &mut Vec<u8>) -> (bool, bool) {
-        let whole = match self.mood {
-            Mood::Lost => Some(false),
-            Mood::Kept => Some(true),
-            Mood::Prefix if pending.index != self.upto => Some(pending.index < self.upto),
-            // Most writes are whole or lost even when some are torn.
-            Mood::Subset => Some(self.chance.percent(50)),
-            Mood::Prefix | Mood::Sectors | Mood::Pages | Mood::Bytes | Mood::Garbage => {
+    /// Applies the remains of a change. Returns whether a part of it was kept, and whether a part
+    /// was missed.
+    fn apply(&mut self, pending: &Pending, file: &mut Vec<u8>) -> (bool, bool) {
+        let whole = match self.mode {
+            CutMode::Lost => Some(false),
+            CutMode::Kept => Some(true),
+            CutMode::Prefix if pending.index != self.upto => Some(pending.index < self.upto),
+            // Most writes are whole or lost even when others are torn.
+            CutMode::Subset => Some(self.chance.percent(50)),
+            CutMode::Prefix | CutMode::Sectors | CutMode::Pages | CutMode::Bytes | CutMode::Garbage => {
                 (!self.chance.percent(40)).then(|| self.chance.percent(50))
             }
         };
-        match (whole, &pending.what) {
+        match (whole, &pending.change) {
             (Some(false), _) => (false, true),
-            (Some(true), what) => {
-                what.apply(file);
+            (Some(true), change) => {
+                change.apply(file);
                 (true, false)
             }
-            (None, What::Truncate(_)) => {
+            (None, Change::Truncate(_)) => {
                 let happens = self.chance.percent(50);
                 if happens {
-                    pending.what.apply(file);
+                    pending.change.apply(file);
                 }
                 (happens, !happens)
             }
-            (None, What::Write { at, bytes }) => self.tear(*at, bytes, file),
+            (None, Change::Write { at, bytes }) => self.tear(*at, bytes, file),
         }
     }
 
@@ -164,24 +165,24 @@ impl Knife<'_> {
         if self.chance.percent(25) && file.len() < end {
             file.resize(end, 0);
         }
-        if matches!(self.mood, Mood::Bytes | Mood::Prefix) {
-            let kept = self.chance.below(bytes.len());
-            lay(file, at, &bytes[..kept]);
+        if matches!(self.mode, CutMode::Bytes | CutMode::Prefix) {
+            let kept = self.chance.index(bytes.len());
+            overwrite(file, at, &bytes[..kept]);
             return (kept > 0, true);
         }
-        let step = if self.mood == Mood::Pages { PAGE } else { SECTOR };
+        let step = if self.mode == CutMode::Pages { PAGE } else { SECTOR };
         let (mut kept, mut missed) = (false, false);
         let mut from = at;
         while from < end {
             let to = (from / step + 1).saturating_mul(step).min(end);
-            let left = match self.chance.below(3) {
+            let left = match self.chance.index(3) {
                 0 => Left::Old,
-                1 if self.mood == Mood::Garbage => Left::Garbage,
+                1 if self.mode == CutMode::Garbage => Left::Garbage,
                 _ => Left::New,
             };
             match left {
                 Left::Old => {}
-                Left::New => lay(file, from, &bytes[from - at..to - at]),
+                Left::New => overwrite(file, from, &bytes[from - at..to - at]),
                 Left::Garbage => {
                     let new = &bytes[from - at..to - at];
                     if file.len() < to {

@@ -1,4 +1,4 @@
-//! Reads a database past the store: SQLite's own check of it, and a digest of every row.
+//! Reads a database directly: SQLite's integrity check, and a digest of every row.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
-/// What a database holds.
+/// The content of a database.
 #[derive(Debug)]
 pub(crate) struct Dump {
-    /// Of all rows but those of `meta`, which each opening writes.
+    /// A digest of all rows except those of `meta`, which each opening writes.
     pub(crate) digest: u64,
     /// Rows per table.
     pub(crate) counts: BTreeMap<String, usize>,
 }
 
-/// Reads everything, or says what is damaged.
+/// Reads everything, or returns the damage.
 pub(crate) fn dump(dir: &Path) -> Result<Dump, String> {
     read(dir).map_err(|error| format!("the database cannot be read: {error}"))?
 }
@@ -52,7 +52,7 @@ fn digest(value: ValueRef<'_>, hasher: &mut DefaultHasher) {
     match value {
         ValueRef::Null => 0_u8.hash(hasher),
         ValueRef::Integer(number) => (1_u8, number).hash(hasher),
-        // There is no such column.
+        // No column has this type.
         ValueRef::Real(number) => (2_u8, number.to_bits()).hash(hasher),
         ValueRef::Text(bytes) => (3_u8, bytes).hash(hasher),
         ValueRef::Blob(bytes) => (4_u8, bytes).hash(hasher),

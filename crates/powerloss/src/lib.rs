@@ -1,9 +1,9 @@
 //! Power loss under the embedded store.
 //!
-//! A layer below SQLite ([`vfs`]) records what the real store asks of its disk. From a [`recording`](record) the
-//! directory can be built as a power cut at any point may leave it ([`disk`], [`cut`]): what was synced is there, of
-//! the rest any part may be. Each such image is opened by the real store on the ordinary disk and held against what
-//! was acknowledged before the cut ([`check`]).
+//! A layer below SQLite ([`vfs`]) records every disk operation of the real store. From a
+//! [`recording`](record), [`cut`] builds the directory as a power cut at any point may leave it:
+//! all synced bytes, and any part of the others ([`disk`]). The real store opens each such image on
+//! an ordinary disk, and [`check`] compares it with the answers given before the cut.
 
 pub mod campaign;
 pub mod chance;

@@ -10,13 +10,15 @@ use std::time::{Duration, Instant};
 /// How often the totals are printed.
 const PROGRESS: Duration = Duration::from_secs(5);
 
-/// Cuts the power under the embedded store, opens what is left, and checks that nothing acknowledged is gone.
+/// Cuts the power under the embedded store, opens what is left, and checks that nothing
+/// acknowledged is gone.
 #[derive(Parser)]
 struct Arguments {
-    /// How many images to open.
+    /// Number of images to open.
     #[arg(long, default_value_t = 10_000)]
     images: usize,
-    /// The first seed. Threads run as they like, so a seed gives the same sets and cuts, not the same recording.
+    /// The first seed. Threads run as they like, so a seed gives the same sets and cuts, not the
+    /// same recording.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Images per operation of a recording.
@@ -56,8 +58,8 @@ fn go(arguments: &Arguments) -> Result<bool, String> {
         sessions: 3,
         keys: arguments.keys,
         producers: 6,
+        sqlite_wal: Size::SHORT_SQLITE_WAL,
         log: Size::SHORT_LOG,
-        redo: Size::SHORT_REDO,
     };
     let mut last = Instant::now();
     let mut before: Option<Take> = None;
@@ -67,7 +69,7 @@ fn go(arguments: &Arguments) -> Result<bool, String> {
         let take = match recorded {
             Ok(take) => take,
             Err(why) => {
-                // A store that cannot go on from what a cut has left is a violation like any other.
+                // A store that cannot continue after a cut is a violation, too.
                 campaign.totals.violations += 1;
                 println!("violation: seed {seed}, {scene:?}: the store cannot go on: {why}");
                 break;

@@ -1,81 +1,74 @@
-//! What goes wrong with a disk while it is recorded.
+//! Faults of a recorded disk.
 
-/// Which of the store's files.
+/// A kind of file in the store's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The database.
+pub enum FileKind {
     Database,
-    /// The write-ahead log.
+    /// SQLite's WAL.
+    SqliteWal,
+    /// A segment of the store's write-ahead log.
     Log,
-    /// The redo log.
-    Redo,
-    /// Anything else SQLite writes: the rollback journal of the first write of all.
+    /// Any other file of SQLite: the rollback journal of the very first write.
     Journal,
 }
 
-/// What a disk does besides its work. By default, nothing.
+/// The faults of a disk; none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// What it says and does not do.
+    /// Syncs that the disk confirms and does not execute.
     pub lie: Option<Lie>,
-    /// A sync that fails, once.
+    /// A sync that fails once.
     pub sync: Option<Nth>,
-    /// Writes that find no space; the first of them is cut short.
+    /// Writes that find no space; the first of them is partly written.
     pub full: Option<Full>,
-    /// A sync of the store's own after a step of a checkpoint fails, the so-manieth.
+    /// The number of the checkpoint sync by the store itself that fails.
     pub own_sync: Option<u32>,
 }
 
-/// The so-manieth call for such a file, counted from 1.
+/// The nth call for a kind of file, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nth {
-    /// For which file.
-    pub of: Kind,
-    /// Which call.
+    pub of: FileKind,
     pub nth: u32,
 }
 
-/// A disk without space, from one write on.
+/// A disk that is full for some writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full {
     /// The first write that fails.
     pub from: Nth,
-    /// How many fail.
+    /// The number of writes that fail.
     pub writes: u32,
 }
 
-/// A planted defect: the disk, or a store that does not ask it, confirms what is not safe. Checks must find it.
+/// A planted defect: syncs are confirmed and not executed. The checks must find it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lie {
-    /// Syncs of the redo log do nothing.
-    RedoSyncs,
-    /// Syncs of the write-ahead log do nothing.
     LogSyncs,
-    /// Syncs of the database do nothing.
+    SqliteWalSyncs,
     DatabaseSyncs,
-    /// Syncs of the directory do nothing.
     DirectorySyncs,
-    /// No sync does anything, as with `synchronous = OFF`.
+    /// All syncs, as with `synchronous = OFF`.
     AllSyncs,
 }
 
 impl Lie {
     /// Every planted defect.
     pub const ALL: [Lie; 5] =
-        [Lie::RedoSyncs, Lie::LogSyncs, Lie::DatabaseSyncs, Lie::DirectorySyncs, Lie::AllSyncs];
+        [Lie::LogSyncs, Lie::SqliteWalSyncs, Lie::DatabaseSyncs, Lie::DirectorySyncs, Lie::AllSyncs];
 
-    /// Whether a sync of such a file is one.
-    pub fn hides_sync_of(self, kind: Kind) -> bool {
+    /// Whether syncs of this kind of file are swallowed.
+    pub fn hides_sync_of(self, kind: FileKind) -> bool {
         match self {
             Lie::AllSyncs => true,
-            Lie::RedoSyncs => kind == Kind::Redo,
-            Lie::LogSyncs => kind == Kind::Log,
-            Lie::DatabaseSyncs => kind == Kind::Database,
+            Lie::LogSyncs => kind == FileKind::Log,
+            Lie::SqliteWalSyncs => kind == FileKind::SqliteWal,
+            Lie::DatabaseSyncs => kind == FileKind::Database,
             Lie::DirectorySyncs => false,
         }
     }
 
-    /// Whether a sync of the directory is one.
+    /// Whether syncs of the directory are swallowed.
     pub fn hides_sync_of_directory(self) -> bool {
         matches!(self, Lie::AllSyncs | Lie::DirectorySyncs)
     }

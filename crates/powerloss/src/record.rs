@@ -1,10 +1,10 @@
-//! Records what SQLite asks of its disk, in one order, and plays the faults of a plan.
+//! Records every disk operation of the store in one order, and injects the faults of a plan.
 //!
-//! The files below are real: a running store sees every write at once, as through the kernel's cache. Nothing is
-//! really synced; what a sync would have made safe is worked out from the recording.
+//! The files below are real: a running store sees every write at once, as through the kernel's
+//! cache. No file is really synced; the recording tells which bytes a sync would have made durable.
 
 use crate::disk::Disk;
-use crate::plan::{Kind, Lie, Nth, Plan};
+use crate::plan::{FileKind, Lie, Nth, Plan};
 use rusqlite::ffi;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -13,80 +13,49 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long a sync takes: long enough for sets to gather behind it, as on a disk.
+/// The duration of a sync: long enough for sets to gather behind it, as on a disk.
 const SYNC_TAKES: Duration = Duration::from_micros(60);
 
-/// Bytes of a large write that arrive or not together.
+/// A large write is recorded in pieces of this size, each of which a cut may lose.
 const PIECE: usize = 16 << 10;
 
-/// One thing asked of the disk.
+/// One disk operation. Files are identified by a number, the inode.
 #[derive(Clone, Debug)]
 pub enum Op {
-    /// A file was there before anybody asked; it is safe.
-    Found {
-        /// Its name.
-        name: String,
-        /// Its number.
-        inode: usize,
-        /// What it held.
-        bytes: Arc<[u8]>,
-    },
-    /// A file was made.
-    Link {
-        /// Its name.
-        name: String,
-        /// Its number.
-        inode: usize,
-    },
+    /// A file existed before the recording; its content is durable.
+    Found { name: String, inode: usize, bytes: Arc<[u8]> },
+    /// A file was created.
+    Link { name: String, inode: usize },
     /// A name was removed.
-    Unlink {
-        /// The name.
-        name: String,
-    },
+    Unlink { name: String },
     /// The directory was synced.
     DirectorySynced {
-        /// How many of the changes of names that were on their way are safe now.
+        /// The number of pending name changes that are durable now, oldest first.
         changes: usize,
     },
     /// Bytes were written.
-    Write {
-        /// To which file.
-        inode: usize,
-        /// Where.
-        at: usize,
-        /// What.
-        bytes: Arc<[u8]>,
-    },
-    /// A file was cut, or made longer.
-    Truncate {
-        /// Which.
-        inode: usize,
-        /// Its length since.
-        length: usize,
-    },
+    Write { inode: usize, at: usize, bytes: Arc<[u8]> },
+    /// A file was truncated or extended.
+    Truncate { inode: usize, length: usize },
     /// A sync has succeeded.
     Synced {
-        /// Of which file.
         inode: usize,
-        /// It began before this operation.
+        /// The sync covers operations before this one.
         upto: usize,
     },
     /// A sync has failed.
-    SyncFailed {
-        /// Of which file.
-        inode: usize,
-    },
+    SyncFailed { inode: usize },
 }
 
-/// A file as SQLite has it open.
+/// An open file.
 #[derive(Debug)]
 pub(crate) struct Handle {
     inode: usize,
-    kind: Kind,
+    kind: FileKind,
     /// The first sync of a new journal or log also syncs the directory, as SQLite does on Unix.
     directory_owed: AtomicBool,
-    /// Failures of syncs this handle was told of. The kernel tells every open handle once.
-    told: AtomicU32,
+    /// Failed syncs that this handle has reported. The kernel reports each failure once per handle.
+    reported: AtomicU32,
 }
 
 /// Records one directory.
@@ -102,57 +71,55 @@ pub struct Recorder {
 struct State {
     ops: Vec<Op>,
     names: BTreeMap<String, usize>,
-    /// Changes of names so far.
+    /// Name changes so far.
     renames: usize,
-    /// So many of them are safe, as far as SQLite was told.
+    /// Name changes that a sync of the directory has confirmed.
     renames_safe: usize,
-    /// Per file, how many of its syncs have failed.
+    /// Failed syncs per file.
     failures: Vec<u32>,
     syncs: Calls,
     writes: Calls,
     own_syncs: u32,
-    /// Failures of syncs of the write-ahead log the store's own handle was told of.
-    own_log_told: u32,
-    /// The next sync of such a file fails.
-    armed: Option<Kind>,
+    /// Failed syncs of SQLite's WAL that the store's own handle has reported.
+    own_wal_reported: u32,
+    /// The next sync of this kind of file fails.
+    armed: Option<FileKind>,
 }
 
-/// How often each kind of file was asked for something.
+/// Calls per kind of file.
 #[derive(Debug, Default)]
 struct Calls {
     database: u32,
+    sqlite_wal: u32,
     log: u32,
-    redo: u32,
     journal: u32,
 }
 
 impl Calls {
-    /// Counts one more, and tells which it is.
-    fn count(&mut self, kind: Kind) -> u32 {
+    /// Counts a call and returns its number.
+    fn count(&mut self, kind: FileKind) -> u32 {
         let calls = match kind {
-            Kind::Database => &mut self.database,
-            Kind::Log => &mut self.log,
-            Kind::Redo => &mut self.redo,
-            Kind::Journal => &mut self.journal,
+            FileKind::Database => &mut self.database,
+            FileKind::SqliteWal => &mut self.sqlite_wal,
+            FileKind::Log => &mut self.log,
+            FileKind::Journal => &mut self.journal,
         };
         *calls += 1;
         *calls
     }
 }
 
-/// What was recorded.
 #[derive(Clone, Debug)]
 pub struct Recording {
-    /// The disk at the beginning.
+    /// The disk before the first operation.
     pub base: Disk,
-    /// What was asked of it since.
     pub ops: Vec<Op>,
 }
 
 static RUNNING: Mutex<Vec<Arc<Recorder>>> = Mutex::new(Vec::new());
 
 impl Recorder {
-    /// Writes what is visible on `base` to `dir`, which must be empty, and records from there.
+    /// Writes the visible files of `base` to the empty directory `dir`, and starts to record.
     pub fn start(dir: &Path, base: Disk, plan: Plan) -> std::io::Result<Arc<Recorder>> {
         crate::vfs::install().map_err(std::io::Error::other)?;
         let dir = dir.canonicalize()?;
@@ -171,12 +138,11 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// How many operations there are.
+    /// The number of recorded operations.
     pub fn len(&self) -> usize {
         self.state().ops.len()
     }
 
-    /// Whether nothing was recorded.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -187,14 +153,14 @@ impl Recorder {
         Recording { base: self.base.clone(), ops: std::mem::take(&mut self.state().ops) }
     }
 
-    /// Lets the next sync of such a file fail.
-    pub fn fail_next_sync(&self, of: Kind) {
+    /// Makes the next sync of this kind of file fail.
+    pub fn fail_next_sync(&self, of: FileKind) {
         self.state().armed = Some(of);
     }
 
-    /// The store is about to sync the database past SQLite. Whether that fails.
+    /// Whether the store's own sync of the database fails, which does not go through SQLite.
     ///
-    /// A success is not recorded: it could only make more safe than is counted on.
+    /// A success is not recorded: the checks must not rely on it.
     pub fn own_sync_fails(&self) -> bool {
         let mut state = self.state();
         state.own_syncs += 1;
@@ -206,25 +172,25 @@ impl Recorder {
         fails
     }
 
-    /// The store is about to sync the write-ahead log past SQLite. Whether that fails.
-    pub fn log_sync_fails(&self) -> bool {
+    /// Whether the store's own sync of SQLite's WAL fails.
+    pub fn wal_sync_fails(&self) -> bool {
         let handle = {
             let mut state = self.state();
             let Some(inode) = state.names.get("counterfoil.db-wal").copied() else { return false };
-            let told = state.own_log_told;
-            state.own_log_told = state.failures.get(inode).copied().unwrap_or(0);
+            let reported = state.own_wal_reported;
+            state.own_wal_reported = state.failures.get(inode).copied().unwrap_or(0);
             Handle {
                 inode,
-                kind: Kind::Log,
+                kind: FileKind::SqliteWal,
                 directory_owed: AtomicBool::new(false),
-                told: AtomicU32::new(told),
+                reported: AtomicU32::new(reported),
             }
         };
         self.sync(&handle) != ffi::SQLITE_OK
     }
 
-    /// The store has written a file again as it stands, past SQLite, and is about to sync it.
-    pub fn written_again(&self, name: &str) {
+    /// The store has rewritten a file in place and syncs it, without SQLite.
+    pub fn rewritten(&self, name: &str) {
         let mut state = self.state();
         let (Some(inode), Ok(bytes)) = (state.names.get(name).copied(), std::fs::read(self.dir.join(name)))
         else {
@@ -244,7 +210,7 @@ impl Recorder {
         Some((recorder, path.file_name()?.to_str()?.to_owned()))
     }
 
-    /// What the file at `path` holds, if it is not known here yet.
+    /// The content of a file that the recorder does not know yet.
     pub(crate) fn unknown(&self, name: &str) -> Option<Vec<u8>> {
         if self.state().names.contains_key(name) {
             return None;
@@ -252,11 +218,11 @@ impl Recorder {
         std::fs::read(self.dir.join(name)).ok()
     }
 
-    /// A file was opened; `found` is what it held if it was there already and unknown.
+    /// Opens a file; `found` is its content if it existed and was unknown.
     pub(crate) fn opened(
         &self,
         name: String,
-        kind: Kind,
+        kind: FileKind,
         found: Option<Vec<u8>>,
         may_create: bool,
     ) -> Handle {
@@ -265,13 +231,13 @@ impl Recorder {
             Some(inode) => *inode,
             None => state.appear(name, found),
         };
-        let told = AtomicU32::new(state.failures.get(inode).copied().unwrap_or(0));
-        let directory_owed = AtomicBool::new(may_create && kind != Kind::Database);
-        Handle { inode, kind, directory_owed, told }
+        let reported = AtomicU32::new(state.failures.get(inode).copied().unwrap_or(0));
+        let directory_owed = AtomicBool::new(may_create && kind != FileKind::Database);
+        Handle { inode, kind, directory_owed, reported }
     }
 
-    /// The directory was synced after a file was made, as the store does with its own.
-    pub(crate) fn made(&self, handle: &Handle) {
+    /// The store has synced the directory after it created a file.
+    pub(crate) fn created(&self, handle: &Handle) {
         if handle.directory_owed.swap(false, Ordering::Relaxed) {
             let mut state = self.state();
             let renames = state.renames;
@@ -279,7 +245,7 @@ impl Recorder {
         }
     }
 
-    /// Writes, by `real`, all of the bytes or as many as the plan lets through.
+    /// Writes all bytes through `real`, or as many as the plan allows.
     pub(crate) fn write(
         &self,
         handle: &Handle,
@@ -323,15 +289,16 @@ impl Recorder {
             if armed || self.plan.sync == Some(Nth { of: handle.kind, nth }) {
                 state.fail(handle.inode);
             }
-            if state.tell_failure(handle) {
+            if state.report_failure(handle) {
                 return ffi::SQLITE_IOERR_FSYNC;
             }
             (state.ops.len(), state.renames)
         };
         std::thread::sleep(SYNC_TAKES);
         let mut state = self.state();
-        // The kernel looks for failures when the writing is done, so one that came meanwhile is told, too.
-        if state.tell_failure(handle) {
+        // The kernel checks for failures when the writing is done, so a failure during the sync
+        // counts.
+        if state.report_failure(handle) {
             return ffi::SQLITE_IOERR_FSYNC;
         }
         if !self.plan.lie.is_some_and(|lie| lie.hides_sync_of(handle.kind)) {
@@ -378,7 +345,7 @@ impl State {
         inode
     }
 
-    /// A sync of the file fails: every open handle is told once, and what was on its way is forgotten.
+    /// A sync of the file fails: each open handle reports it once, and pending writes are lost.
     fn fail(&mut self, inode: usize) {
         if let Some(failures) = self.failures.get_mut(inode) {
             *failures += 1;
@@ -386,14 +353,14 @@ impl State {
         self.ops.push(Op::SyncFailed { inode });
     }
 
-    /// Whether a sync of the file has failed since this handle was last told.
-    fn tell_failure(&mut self, handle: &Handle) -> bool {
+    /// Whether a sync of the file has failed since this handle reported one.
+    fn report_failure(&mut self, handle: &Handle) -> bool {
         let failures = self.failures.get(handle.inode).copied().unwrap_or(0);
-        let is_news = handle.told.swap(failures, Ordering::Relaxed) < failures;
-        if is_news {
+        let is_new = handle.reported.swap(failures, Ordering::Relaxed) < failures;
+        if is_new {
             self.ops.push(Op::SyncFailed { inode: handle.inode });
         }
-        is_news
+        is_new
     }
 
     fn sync_directory(&mut self, renames: usize, lie: Option<Lie>) {

@@ -1,4 +1,4 @@
-//! The sets a workload commits: everything about them follows from a number.
+//! The sets of a workload, each derived from a number.
 
 use counterfoil_core::idempotency::claim::{Claim, ClaimState};
 use counterfoil_core::ledger::balance::Guarded;
@@ -12,16 +12,16 @@ use counterfoil_store::conformance::fixtures::{
 };
 use counterfoil_store::{ChangeSet, RowKey};
 
-/// Accounts money moves between; most groups write their balances.
+/// Accounts that money moves between; most groups write their balances.
 pub const ACCOUNTS: i64 = 8;
-/// From this account on, balances have a floor.
+/// Balances of accounts from this number on have a floor.
 const FLOORED: i64 = 7;
-/// Set ids a number has for itself.
+/// Set ids per number.
 const SETS: i64 = 16;
-/// Transaction ids a number has for itself.
+/// Transaction ids per number.
 const TRANSACTIONS: i64 = 64;
 
-/// The set that lays the ground: tenant, key, slot, asset, accounts.
+/// The first set: tenant, API key, slot, asset, accounts.
 pub fn ground(number: i64) -> ChangeSet {
     let ground = set(number * SETS)
         .insert(tenant("acme", 1))
@@ -72,7 +72,7 @@ pub fn free(number: i64) -> ChangeSet {
     set(number * SETS + 5).remove(RowKey::Claim(TENANT, claim_id(number)), 3)
 }
 
-/// A transfer with its moves; refused if it would pass a floor.
+/// A transfer with its moves; refused if a balance would pass its floor.
 pub fn pay(number: i64, from: i64, to: i64, amount: i64) -> ChangeSet {
     let guarded = |account| if account < FLOORED { Guarded { floor: false, cap: false } } else { FLOOR };
     set(number * SETS + 6)
@@ -92,12 +92,12 @@ pub fn pay_many(number: i64, from: i64, to: i64) -> ChangeSet {
         .shift(moving(to, free, posted(sum)))
 }
 
-/// A hold and a snapshot.
+/// The set that inserts a hold and a snapshot.
 pub fn note(number: i64) -> ChangeSet {
     set(number * SETS + 8).insert(hold(number)).insert(snapshot(1, number.unsigned_abs()))
 }
 
-/// The snapshot is dropped.
+/// The set that removes the snapshot.
 pub fn unnote(number: i64) -> ChangeSet {
     let snapshot = snapshot(1, number.unsigned_abs());
     set(number * SETS + 9).remove(RowKey::Snapshot(snapshot.tenant, snapshot.account, snapshot.position), 1)

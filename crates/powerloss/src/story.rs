@@ -1,4 +1,4 @@
-//! What a workload was told, and after which recorded operation.
+//! The answers to a workload, each with the number of recorded operations at that time.
 
 use counterfoil_core::types::id::SetId;
 use counterfoil_store::{ChangeSet, CommitReceipt, RowKey};
@@ -7,35 +7,33 @@ use std::collections::BTreeMap;
 /// A set that was answered as committed.
 #[derive(Clone, Copy, Debug)]
 pub struct Acknowledged {
-    /// Which set.
     pub set: SetId,
-    /// The answer.
     pub receipt: CommitReceipt,
-    /// So many operations had been recorded when its group was durable, by the store's word.
+    /// Recorded operations when the store reported the group as durable.
     pub after: usize,
 }
 
-/// All that was submitted and answered.
+/// All submitted sets and their answers.
 #[derive(Clone, Debug, Default)]
 pub struct Story {
     /// Every set that was submitted, committed or not.
     pub sets: BTreeMap<i64, ChangeSet>,
     /// Sets that were answered as committed.
     pub acknowledged: Vec<Acknowledged>,
-    /// Sets that were said not to be committed, and given up: they may never appear.
+    /// Sets that were reported as not committed and then given up: they must never appear.
     pub denied: Vec<(SetId, usize)>,
-    /// The secret each opening found, and when.
+    /// The secret that each opening found.
     pub secrets: Vec<([u8; 32], usize)>,
     /// The last position of each group.
     pub groups: Vec<u64>,
     /// A set was left in doubt, so not all groups are known.
     pub doubtful: bool,
-    /// The next number that was not used yet.
+    /// The next unused number.
     pub next: i64,
 }
 
 impl Story {
-    /// The story as it stood after `point` operations, as the beginning of another.
+    /// The story after `point` operations, as the start of another recording.
     pub fn upto(&self, point: usize) -> Story {
         let acknowledged = self.acknowledged.iter().filter(|acknowledged| acknowledged.after <= point);
         Story {
@@ -54,13 +52,13 @@ impl Story {
                 .map(|secret| (secret.0, 0))
                 .collect(),
             groups: Vec::new(),
-            // Which group was under way at the cut is not told.
+            // The group under way at the cut is unknown.
             doubtful: true,
             next: self.next,
         }
     }
 
-    /// Every row that any set is about.
+    /// The keys of all rows in any set.
     pub fn keys(&self) -> Vec<RowKey> {
         let changes = self.sets.values().flat_map(ChangeSet::changes);
         let mut keys: Vec<RowKey> = changes.map(counterfoil_store::Change::key).collect();

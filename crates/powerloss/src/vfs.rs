@@ -1,12 +1,12 @@
 //! The layer below SQLite.
 //!
-//! It stands in front of SQLite's own Unix layer as the default, so the store needs no option to use it. Files of a
-//! directory that is recorded have four of their functions replaced (write, truncate, sync, close); all others, and
-//! every file elsewhere, are SQLite's own, untouched.
+//! The layer is the default VFS in front of SQLite's own Unix layer, so the store needs no option
+//! to use it. It replaces four functions (write, truncate, sync, close) of files in a recorded
+//! directory. All other functions and files are SQLite's own.
 
 #![expect(unsafe_code, reason = "SQLite's layer is a table of C functions; there is no safe form of it")]
 
-use crate::plan::Kind;
+use crate::plan::FileKind;
 use crate::record::{Handle, Recorder};
 use rusqlite::ffi::{self, sqlite3_file, sqlite3_filename, sqlite3_int64, sqlite3_io_methods, sqlite3_vfs};
 use std::collections::HashMap;
@@ -20,17 +20,17 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 #[derive(Clone, Copy)]
 struct Below(*mut sqlite3_vfs);
 
-// SAFETY: the pointer leads to one of SQLite's static structures. It is only handed back to that structure's own
-// functions, which SQLite itself calls from any thread.
+// SAFETY: the pointer leads to a static structure of SQLite and is only passed to that structure's
+// own functions, which SQLite calls from any thread.
 unsafe impl Send for Below {}
 // SAFETY: as above.
 unsafe impl Sync for Below {}
 
 static BELOW: OnceLock<Result<Below, String>> = OnceLock::new();
-/// Recorded files that are open, by the address SQLite knows them by.
+/// Open recorded files, by the address of SQLite's file object.
 static OPEN: Mutex<Option<HashMap<usize, Arc<Opened>>>> = Mutex::new(None);
 
-/// A recorded file that is open.
+/// An open recorded file.
 struct Opened {
     recorder: Arc<Recorder>,
     handle: Handle,
@@ -38,18 +38,20 @@ struct Opened {
     below: &'static sqlite3_io_methods,
 }
 
-/// Puts the layer in front of SQLite's own, once per process.
+/// Installs the layer in front of SQLite's own, once per process.
 pub fn install() -> Result<(), String> {
     BELOW.get_or_init(register).as_ref().map(|_| ()).map_err(Clone::clone)
 }
 
 fn register() -> Result<Below, String> {
-    // SAFETY: a null name asks for the default layer, which lives as long as the process; it is copied, not changed.
+    // SAFETY: a null name asks for the default layer, which lives as long as the process; it is
+    // copied, not changed.
     let (below, mut layer) = unsafe {
         let below = ffi::sqlite3_vfs_find(ptr::null());
         (below, *below.as_ref().ok_or("SQLite has no layer for files")?)
     };
-    // All other functions stay those of the layer below, which do not look at the structure they are called with.
+    // The other functions stay those of the layer below, which ignore the structure they are called
+    // with.
     layer.zName = c"powerloss".as_ptr();
     layer.pNext = ptr::null_mut();
     layer.xOpen = Some(open);
@@ -75,7 +77,7 @@ fn recorded(file: *mut sqlite3_file) -> Option<Arc<Opened>> {
     opened().as_ref()?.get(&file.addr()).cloned()
 }
 
-/// The recorder of a path SQLite gives, and the file's name.
+/// The recorder of a path from SQLite, and the name of the file.
 ///
 /// # Safety
 /// `name` is null or a C string.
@@ -88,7 +90,7 @@ unsafe fn recorder(name: *const c_char) -> Option<(Arc<Recorder>, String)> {
     Recorder::of(Path::new(OsStr::from_bytes(path.to_bytes())))
 }
 
-/// SQLite opens a file.
+/// Implements `xOpen`.
 ///
 /// # Safety
 /// Called by SQLite by its rules for `xOpen`: `file` has the room the layer below asks for.
@@ -103,7 +105,7 @@ unsafe extern "C" fn open(
     // SAFETY: SQLite gives a C string, or null for a temporary file.
     let place = unsafe { recorder(name) };
     let found = place.as_ref().and_then(|(recorder, name)| recorder.unknown(name));
-    // SAFETY: the call is passed on as it came, to the layer whose size of a file was promised to SQLite.
+    // SAFETY: the call is passed on unchanged, to the layer whose file size SQLite has allocated.
     let code = unsafe {
         match (*below.0).xOpen {
             Some(open) => open(below.0, name, file, flags, out),
@@ -117,21 +119,22 @@ unsafe extern "C" fn open(
     // SAFETY: a file that was opened has its table of functions, which is static in SQLite.
     let Some(methods) = (unsafe { (*file).pMethods.as_ref() }) else { return ffi::SQLITE_CANTOPEN };
     let kind = match flags {
-        flags if flags & ffi::SQLITE_OPEN_MAIN_DB != 0 => Kind::Database,
-        flags if flags & ffi::SQLITE_OPEN_WAL != 0 => Kind::Log,
-        _ => Kind::Journal,
+        flags if flags & ffi::SQLITE_OPEN_MAIN_DB != 0 => FileKind::Database,
+        flags if flags & ffi::SQLITE_OPEN_WAL != 0 => FileKind::SqliteWal,
+        _ => FileKind::Journal,
     };
     let handle = recorder.opened(name, kind, found, flags & ffi::SQLITE_OPEN_CREATE != 0);
     opened()
         .get_or_insert_default()
         .insert(file.addr(), Arc::new(Opened { recorder, handle, below: methods }));
-    // SAFETY: the table lives for ever and differs from the file's own in four functions, each of which hands on to
-    // the file's own.
+    // SAFETY: the table lives for ever. Four functions differ from the file's own, and each of them
+    // calls the file's own.
     unsafe { (*file).pMethods = in_front_of(methods) };
     code
 }
 
-/// The table that records and then calls `below`: one per table of the layer below, kept for ever.
+/// The table of functions that record and then call `below`; one per table of the layer below,
+/// leaked.
 fn in_front_of(below: &'static sqlite3_io_methods) -> &'static sqlite3_io_methods {
     static TABLES: Mutex<Vec<(usize, &'static sqlite3_io_methods)>> = Mutex::new(Vec::new());
     let mut tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -153,7 +156,7 @@ fn in_front_of(below: &'static sqlite3_io_methods) -> &'static sqlite3_io_method
 /// # Safety
 /// Called by SQLite by its rules for `xClose`.
 unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
-    // Removed first: as soon as the file is closed, its address may be another's.
+    // Remove the file before closing it: afterwards its address may be reused.
     let Some(known) = opened().as_mut().and_then(|files| files.remove(&file.addr())) else {
         return ffi::SQLITE_IOERR_CLOSE;
     };
@@ -179,7 +182,7 @@ unsafe extern "C" fn write(
         let (Some(write), Ok(count)) = (known.below.xWrite, c_int::try_from(bytes.len())) else {
             return ffi::SQLITE_IOERR_WRITE;
         };
-        // SAFETY: the file's own function, with SQLite's bytes or the first of them.
+        // SAFETY: the file's own function, with a prefix of SQLite's bytes.
         unsafe { write(file, bytes.as_ptr().cast(), count, at) }
     })
 }
@@ -191,12 +194,12 @@ unsafe extern "C" fn truncate(file: *mut sqlite3_file, length: sqlite3_int64) ->
         return ffi::SQLITE_IOERR_TRUNCATE;
     };
     known.recorder.truncate(&known.handle, place, || {
-        // SAFETY: the file's own function, called as it was called.
+        // SAFETY: the file's own function with unchanged arguments.
         unsafe { known.below.xTruncate.map_or(ffi::SQLITE_IOERR_TRUNCATE, |truncate| truncate(file, length)) }
     })
 }
 
-/// Nothing is really synced: the recording knows what would be safe.
+/// Syncs nothing: the recording tells which bytes would be durable.
 extern "C" fn sync(file: *mut sqlite3_file, _: c_int) -> c_int {
     recorded(file).map_or(ffi::SQLITE_IOERR_FSYNC, |known| known.recorder.sync(&known.handle))
 }
@@ -206,7 +209,7 @@ extern "C" fn sync(file: *mut sqlite3_file, _: c_int) -> c_int {
 unsafe extern "C" fn delete(_: *mut sqlite3_vfs, name: *const c_char, sync_directory: c_int) -> c_int {
     let Some(below) = below() else { return ffi::SQLITE_IOERR_DELETE };
     let real = || {
-        // SAFETY: the call is passed on as it came.
+        // SAFETY: the call is passed on unchanged.
         unsafe {
             match (*below.0).xDelete {
                 Some(delete) => delete(below.0, name, sync_directory),

@@ -1,53 +1,51 @@
-//! Runs the real store on a recorded directory: several producers at once, so that groups form; a log so short that it
-//! is copied and starts over all the time; clean ends and new beginnings in between.
+//! Runs the real store on a recorded directory: several producers, so that groups form; a SQLite
+//! WAL so short that it is copied and restarts all the time; clean ends and openings in between.
 
-use crate::chance::Chance;
+use crate::chance::{Chance, chance_at};
 use crate::media::Recorded;
 use crate::record::Recorder;
 use crate::rows::{self, ACCOUNTS};
 use crate::story::{Acknowledged, Story};
 use counterfoil_store::{ChangeSet, CommitError, CommitReceipt, Position, Store};
 use counterfoil_store_embedded::{
-    EmbeddedStore, Fault, FaultPoint, LogBounds, Options, RedoBounds, SystemTime, TimeSource,
+    EmbeddedStore, Fault, FaultPoint, LogBounds, Options, SqliteWalBounds, SystemTime, TimeSource,
 };
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::JoinSet;
 
-/// How often a set is offered to a store that cannot take it now.
+/// Attempts to commit a set while the store is unavailable.
 const ATTEMPTS: usize = 40;
-/// A page of the feed.
+/// Commits per page of the feed.
 const PAGE: usize = 500;
 
-/// How much is done.
+/// The size of a workload.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// How often the store is opened.
+    /// Openings of the store.
     pub sessions: usize,
-    /// Keys that are claimed in each session.
+    /// Keys per session.
     pub keys: i64,
-    /// Who do it at the same time.
+    /// Concurrent producers.
     pub producers: usize,
-    /// The log's bounds.
+    pub sqlite_wal: SqliteWalBounds,
     pub log: LogBounds,
-    /// The redo log's bounds.
-    pub redo: RedoBounds,
 }
 
 impl Size {
-    /// A log of some dozens of frames.
-    pub const SHORT_LOG: LogBounds = LogBounds { step: 12, long: 60, too_long: 90, kept: 90, rest: 30 };
-    /// Segments of a few groups.
-    pub const SHORT_REDO: RedoBounds = RedoBounds { segment: 6 << 10, extent: 4 << 10 };
+    /// A WAL of some dozens of frames.
+    pub const SHORT_SQLITE_WAL: SqliteWalBounds =
+        SqliteWalBounds { step: 12, long: 60, too_long: 90, kept: 90, rest: 30 };
+    /// Log segments of a few groups.
+    pub const SHORT_LOG: LogBounds = LogBounds { segment: 6 << 10, extent: 4 << 10 };
 }
 
-/// A machine that was booted under a name.
+/// A machine with a boot id of the test.
 #[derive(Clone, Copy, Debug)]
 pub struct Boot {
-    /// The name.
     pub name: &'static str,
-    /// What its wall clock says, if not the truth.
+    /// The wall clock; the real one if none.
     pub wall_ms: Option<i64>,
 }
 
@@ -65,16 +63,16 @@ impl TimeSource for Boot {
     }
 }
 
-/// What the producers of a session share.
+/// Shared by the producers of a session.
 struct Shared {
     store: EmbeddedStore,
     recorder: Arc<Recorder>,
     next: AtomicI64,
-    told: Mutex<Told>,
+    answers: Mutex<Answers>,
 }
 
 #[derive(Default)]
-struct Told {
+struct Answers {
     sets: Vec<ChangeSet>,
     receipts: Vec<(ChangeSet, CommitReceipt)>,
     found: Vec<Acknowledged>,
@@ -82,21 +80,21 @@ struct Told {
     doubtful: bool,
 }
 
-/// The last position of a group, and how many operations there were when it was durable.
+/// The last position of each group, and the recorded operations when it was durable.
 type Groups = Arc<Mutex<Vec<(u64, usize)>>>;
 
-/// How a set ended.
+/// The outcome of a set.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
     Committed,
     Refused,
-    /// It was not committed, and is given up.
+    /// The set was not committed and is given up.
     GivenUp,
-    /// The store takes nothing any more.
+    /// The store has stopped writing.
     Stopped,
 }
 
-/// Goes on with `story` on the directory the recorder has prepared.
+/// Continues `story` in the directory that the recorder has prepared.
 pub fn run(
     recorder: &Arc<Recorder>,
     dir: &Path,
@@ -114,29 +112,29 @@ pub fn run(
             store,
             recorder: Arc::clone(recorder),
             next: AtomicI64::new(story.next.max(1)),
-            told: Mutex::default(),
+            answers: Mutex::default(),
         });
         runtime.block_on(produce_all(&shared, size, seed, session));
         let shared = Arc::into_inner(shared).ok_or("a producer still runs")?;
         story.next = shared.next.load(Ordering::Relaxed);
         shared.store.close();
-        let told = shared.told.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let answers = shared.answers.into_inner().unwrap_or_else(PoisonError::into_inner);
         let groups = lock(&groups).clone();
-        retell(story, told, head, &groups)?;
+        add_answers(story, answers, head, &groups)?;
     }
     Ok(())
 }
 
 fn open(recorder: &Arc<Recorder>, dir: &Path, size: Size, groups: &Groups) -> Result<EmbeddedStore, String> {
     let mut opened = Err(String::new());
-    // A fault of the plan may hit an opening; it passes.
+    // A fault of the plan may fail an opening; a later attempt succeeds.
     for _ in 0..ATTEMPTS {
         let (asked, watched, groups) = (Arc::clone(recorder), Arc::clone(recorder), Arc::clone(groups));
         let options = Options {
             readers: 1,
+            sqlite_wal: size.sqlite_wal,
             log: size.log,
-            redo: size.redo,
-            media: Arc::new(Recorded(Arc::clone(recorder))),
+            log_storage: Arc::new(Recorded(Arc::clone(recorder))),
             time: Arc::new(Boot { name: "before", wall_ms: None }),
             observe: Some(Arc::new(move |admitted, _| {
                 let mut groups = lock(&groups);
@@ -145,12 +143,14 @@ fn open(recorder: &Arc<Recorder>, dir: &Path, size: Size, groups: &Groups) -> Re
             })),
             fault: Some(Arc::new(move |point| match point {
                 FaultPoint::Checkpoint => asked.own_sync_fails().then_some(Fault::Sync),
-                FaultPoint::Log => {
-                    asked.written_again("counterfoil.db-wal");
+                FaultPoint::RewriteWal => {
+                    asked.rewritten("counterfoil.db-wal");
                     None
                 }
-                FaultPoint::CheckpointLog => asked.log_sync_fails().then_some(Fault::Sync),
-                FaultPoint::Write | FaultPoint::Commit | FaultPoint::Show => None,
+                FaultPoint::CheckpointWal => asked.wal_sync_fails().then_some(Fault::Sync),
+                FaultPoint::Judge | FaultPoint::Append | FaultPoint::Flush | FaultPoint::BetweenFlushes => {
+                    None
+                }
             })),
             pages_max: None,
         };
@@ -162,7 +162,7 @@ fn open(recorder: &Arc<Recorder>, dir: &Path, size: Size, groups: &Groups) -> Re
     opened
 }
 
-/// The last position.
+/// The last position of the feed.
 async fn head(store: &EmbeddedStore) -> Result<Position, String> {
     let mut last = Position::START;
     loop {
@@ -174,18 +174,23 @@ async fn head(store: &EmbeddedStore) -> Result<Position, String> {
     }
 }
 
-/// Enters what a session was told into the story.
-fn retell(story: &mut Story, told: Told, head: Position, groups: &[(u64, usize)]) -> Result<(), String> {
-    story.sets.extend(told.sets.into_iter().map(|set| (set.id().to_i64(), set)));
-    for (set, receipt) in told.receipts {
+/// Adds the answers of a session to the story.
+fn add_answers(
+    story: &mut Story,
+    answers: Answers,
+    head: Position,
+    groups: &[(u64, usize)],
+) -> Result<(), String> {
+    story.sets.extend(answers.sets.into_iter().map(|set| (set.id().to_i64(), set)));
+    for (set, receipt) in answers.receipts {
         let group = groups.iter().find(|group| head.0 + group.0 >= receipt.position.0);
         let (_, after) = group.ok_or("a set was acknowledged that no group holds")?;
         story.acknowledged.push(Acknowledged { set: set.id(), receipt, after: *after });
     }
-    story.acknowledged.extend(told.found);
-    story.denied.extend(told.denied.into_iter().map(|(set, after)| (set.id(), after)));
+    story.acknowledged.extend(answers.found);
+    story.denied.extend(answers.denied.into_iter().map(|(set, after)| (set.id(), after)));
     story.groups.extend(groups.iter().map(|group| head.0 + group.0));
-    story.doubtful |= told.doubtful;
+    story.doubtful |= answers.doubtful;
     Ok(())
 }
 
@@ -199,7 +204,7 @@ async fn produce_all(shared: &Arc<Shared>, size: Size, seed: u64, session: usize
     let mut producers = JoinSet::new();
     for producer in 0..size.producers {
         let shared = Arc::clone(shared);
-        let chance = Chance::at(seed, &[session, producer]);
+        let chance = chance_at(seed, &[session, producer]);
         producers.spawn(async move { shared.produce(end, chance).await });
     }
     producers.join_all().await;
@@ -214,14 +219,14 @@ impl Shared {
                 return;
             }
             swept.push(number);
-            // The sweep comes later, when the key's pages have been copied and written again.
+            // Sweep later, when the pages of the key have been copied and rewritten.
             if swept.len() > 2 && !self.sweep(swept.remove(0), &mut chance).await {
                 return;
             }
         }
     }
 
-    /// One key's life up to its answer; whether the store still works.
+    /// Commits the sets of one key up to its answer. Returns whether the store still works.
     async fn live(&self, number: i64, chance: &mut Chance) -> bool {
         let opened = self.commit(rows::open(number)).await;
         if opened != Ending::Committed {
@@ -230,13 +235,13 @@ impl Shared {
         if chance.percent(20) && self.commit(rows::open_again(number)).await == Ending::Stopped {
             return false;
         }
-        // Who reads makes the database commit; who does not leaves it behind.
+        // A read of a sum forces a flush; without it the database stays behind.
         if chance.percent(60) {
             let _ = self.store.tally(self.store.now()).await;
         }
         // Some answers need pages of their own.
         let length = if chance.percent(30) { 9_000 } else { 300 };
-        let body = chance.bytes(chance.clone().below(length));
+        let body = chance.bytes(chance.clone().index(length));
         if self.commit(rows::settle(number, &body)).await == Ending::Stopped {
             return false;
         }
@@ -262,26 +267,26 @@ impl Shared {
     }
 
     async fn commit(&self, set: ChangeSet) -> Ending {
-        lock(&self.told).sets.push(set.clone());
+        lock(&self.answers).sets.push(set.clone());
         for attempt in 0..ATTEMPTS {
             match self.store.commit(set.clone()).await {
                 Ok(receipt) => {
-                    lock(&self.told).receipts.push((set, receipt));
+                    lock(&self.answers).receipts.push((set, receipt));
                     return Ending::Committed;
                 }
                 Err(CommitError::Refused(_)) => return Ending::Refused,
                 Err(CommitError::Unavailable(_) | CommitError::Throttled | CommitError::Conflict) => {}
                 Err(CommitError::InDoubt(id)) => {
-                    lock(&self.told).doubtful = true;
+                    lock(&self.answers).doubtful = true;
                     match self.store.committed(id).await {
                         Ok(Some(receipt)) => {
                             let after = self.recorder.len();
-                            lock(&self.told).found.push(Acknowledged { set: id, receipt, after });
+                            lock(&self.answers).found.push(Acknowledged { set: id, receipt, after });
                             return Ending::Committed;
                         }
                         Ok(None) if attempt % 2 == 0 => {
                             let after = self.recorder.len();
-                            lock(&self.told).denied.push((set, after));
+                            lock(&self.answers).denied.push((set, after));
                             return Ending::GivenUp;
                         }
                         Ok(None) => {}

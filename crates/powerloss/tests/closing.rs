@@ -1,33 +1,33 @@
-//! A closing whose copy of the log the disk does not confirm.
+//! A closing whose checkpoint the disk does not confirm.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
 use counterfoil_powerloss::campaign::Take;
-use counterfoil_powerloss::chance::Chance;
+use counterfoil_powerloss::chance::chance_at;
 use counterfoil_powerloss::check::Checker;
-use counterfoil_powerloss::cut::{Mood, cut};
+use counterfoil_powerloss::cut::{CutMode, cut};
 use counterfoil_powerloss::disk::Disk;
 use counterfoil_powerloss::media::Recorded;
-use counterfoil_powerloss::plan::{Kind, Plan};
+use counterfoil_powerloss::plan::{FileKind, Plan};
 use counterfoil_powerloss::record::{Op, Recorder};
 use counterfoil_powerloss::rows;
 use counterfoil_powerloss::story::{Acknowledged, Story};
 use counterfoil_store::Store;
-use counterfoil_store_embedded::{EmbeddedStore, LogBounds, Options};
+use counterfoil_store_embedded::{EmbeddedStore, Options, SqliteWalBounds};
 use rusqlite::Connection;
 use std::sync::Arc;
 
-/// A reader keeps a checkpoint from copying all of the log, so SQLite does not sync the part it has copied. When the sync
-/// of the rest fails at the end, that part is lost with it; SQLite takes it for copied, and would remove the log after
-/// one more try with the rest alone.
+/// A reader keeps a checkpoint from copying all of the WAL, so SQLite does not sync the copied
+/// part. A failed sync at the end loses that part, too. SQLite considers it copied, and would
+/// remove the WAL after one more attempt with the rest.
 #[test]
-fn a_failed_sync_at_the_end_leaves_the_log() {
+fn a_failed_sync_at_the_end_leaves_the_wal() {
     let dir = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let recorder = Recorder::start(dir.path(), Disk::default(), Plan::default()).unwrap();
-    let log = LogBounds { step: 100_000, ..LogBounds::default() };
-    let media = Arc::new(Recorded(Arc::clone(&recorder)));
-    let options = Options { readers: 1, log, media, ..Options::default() };
+    let sqlite_wal = SqliteWalBounds { step: 100_000, ..SqliteWalBounds::default() };
+    let log_storage = Arc::new(Recorded(Arc::clone(&recorder)));
+    let options = Options { readers: 1, sqlite_wal, log_storage, ..Options::default() };
     let store = EmbeddedStore::open(dir.path(), options).unwrap();
     let mut story = Story { doubtful: true, ..Story::default() };
     let mut commit = |set: counterfoil_store::ChangeSet| {
@@ -49,17 +49,17 @@ fn a_failed_sync_at_the_end_leaves_the_log() {
     assert!(0 < copied && copied < frames, "{copied} of {frames}");
     reader.execute_batch("COMMIT").unwrap();
     drop((reader, copier));
-    recorder.fail_next_sync(Kind::Database);
+    recorder.fail_next_sync(FileKind::Database);
     store.close();
     let take = Take { recording: recorder.finish(), story };
     assert!(take.recording.ops.iter().any(|op| matches!(op, Op::SyncFailed { .. })), "the last sync fails");
 
-    let mut chance = Chance::at(1, &[]);
+    let mut chance = chance_at(1, &[]);
     let images = tempfile::tempdir().unwrap();
     let mut checker = Checker::new(&take.story, images.path().join("image")).unwrap();
     let end = take.recording.ops.len();
-    for mood in Mood::ALL {
-        let (image, _) = cut(&take.disk(end), mood, &mut chance);
-        checker.check(&image, end, &mut chance).unwrap_or_else(|why| panic!("{mood:?}: {why}"));
+    for mode in CutMode::ALL {
+        let (image, _) = cut(&take.disk(end), mode, &mut chance);
+        checker.check(&image, end, &mut chance).unwrap_or_else(|why| panic!("{mode:?}: {why}"));
     }
 }

@@ -1,20 +1,21 @@
-//! The short version: a workload cut after every operation, and disks that fail, fill up or lie.
+//! The short campaign: a workload cut after every operation, and disks that fail, fill up or
+//! swallow syncs.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
 use counterfoil_powerloss::campaign::{Campaign, Scene, Take, Totals};
-use counterfoil_powerloss::plan::{Full, Kind, Lie, Nth, Plan};
+use counterfoil_powerloss::plan::{FileKind, Full, Lie, Nth, Plan};
 use counterfoil_powerloss::record::Op;
 use counterfoil_powerloss::workload::Size;
-use counterfoil_store_embedded::LogBounds;
+use counterfoil_store_embedded::SqliteWalBounds;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A log that is copied after nearly every group, and starts over after a few.
-const LOG: LogBounds = LogBounds { step: 4, long: 20, too_long: 40, kept: 40, rest: 16 };
-const SMALL: Size = Size { sessions: 2, keys: 4, producers: 4, log: LOG, redo: Size::SHORT_REDO };
+/// A WAL that is copied after nearly every group and restarts after a few.
+const SQLITE_WAL: SqliteWalBounds = SqliteWalBounds { step: 4, long: 20, too_long: 40, kept: 40, rest: 16 };
+const SMALL: Size = Size { sessions: 2, keys: 4, producers: 4, sqlite_wal: SQLITE_WAL, log: Size::SHORT_LOG };
 
-/// Images are built and thrown away: in memory, where the machine offers that.
+/// A directory for images, in memory where possible.
 fn scratch() -> TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }
@@ -30,7 +31,7 @@ fn cut(dir: &TempDir, take: &Take, images: usize, upto: usize) -> Totals {
     campaign.totals
 }
 
-fn holds(totals: &Totals) {
+fn assert_no_violation(totals: &Totals) {
     assert!(totals.violations == 0, "{totals}\n{}", totals.words.join("\n"));
 }
 
@@ -39,7 +40,7 @@ fn failed_at(take: &Take) -> usize {
 }
 
 #[test]
-fn a_lying_disk_is_found_out_whichever_sync_it_swallows() {
+fn a_disk_that_swallows_any_kind_of_sync_is_detected() {
     for lie in Lie::ALL {
         let dir = scratch();
         let take = record(&dir, Plan { lie: Some(lie), ..Plan::default() });
@@ -49,17 +50,17 @@ fn a_lying_disk_is_found_out_whichever_sync_it_swallows() {
 }
 
 #[test]
-fn after_a_sync_of_the_redo_log_that_failed_nothing_is_acknowledged_until_reopened() {
+fn after_a_failed_sync_of_the_log_nothing_is_acknowledged_until_reopened() {
     let dir = scratch();
     let size = Size { sessions: 1, ..SMALL };
     for nth in [3, 4, 5] {
-        let plan = Plan { sync: Some(Nth { of: Kind::Redo, nth }), ..Plan::default() };
+        let plan = Plan { sync: Some(Nth { of: FileKind::Log, nth }), ..Plan::default() };
         let take = Take::record(&dir.path().join("recorded"), plan, size, 7).unwrap();
         let later = take.recording.ops.iter().skip_while(|op| !matches!(op, Op::SyncFailed { .. }));
         let of_log = take.files("redo");
         assert!(
             !later.clone().any(|op| matches!(op, Op::Synced { inode, .. } if of_log.contains(inode))),
-            "what is synced after a failure may be acknowledged"
+            "a sync after a failure could acknowledge a set"
         );
         assert!(later.count() > 0, "a sync fails");
         assert!(take.story.denied.is_empty(), "only a restart can tell what was written");
@@ -68,8 +69,10 @@ fn after_a_sync_of_the_redo_log_that_failed_nothing_is_acknowledged_until_reopen
 }
 
 #[test]
-fn a_sync_of_a_log_that_failed_loses_nothing_even_of_what_is_committed_after_the_restart() {
-    for (of, nth) in [(Kind::Redo, 2), (Kind::Redo, 3), (Kind::Log, 3), (Kind::Log, 5)] {
+fn a_failed_sync_of_a_log_loses_no_commit_before_or_after_the_restart() {
+    for (of, nth) in
+        [(FileKind::Log, 2), (FileKind::Log, 3), (FileKind::SqliteWal, 3), (FileKind::SqliteWal, 5)]
+    {
         let dir = scratch();
         let plan = Plan { sync: Some(Nth { of, nth }), ..Plan::default() };
         let size = Size { sessions: 3, ..SMALL };
@@ -79,41 +82,43 @@ fn a_sync_of_a_log_that_failed_loses_nothing_even_of_what_is_committed_after_the
             take.story.acknowledged.iter().any(|known| known.after > failed),
             "{of:?} {nth}: the restart commits again"
         );
-        holds(&cut(&dir, &take, 1, 1));
+        assert_no_violation(&cut(&dir, &take, 1, 1));
     }
 }
 
 #[test]
-fn a_store_whose_first_sync_fails_is_not_opened_without_a_log() {
+fn a_store_whose_first_sync_fails_is_not_opened_without_a_wal() {
     let dir = scratch();
-    let take = record(&dir, Plan { sync: Some(Nth { of: Kind::Database, nth: 1 }), ..Plan::default() });
+    let take = record(&dir, Plan { sync: Some(Nth { of: FileKind::Database, nth: 1 }), ..Plan::default() });
     let made = |op: &&Op| matches!(op, Op::Link { name, .. } if name.ends_with("-journal"));
-    // One for each attempt to change the mode, and none for commits.
+    // One journal per attempt to change the mode, and none for commits.
     assert_eq!(take.recording.ops.iter().filter(made).count(), 2);
-    holds(&cut(&dir, &take, 1, 1));
+    assert_no_violation(&cut(&dir, &take, 1, 1));
 }
 
 #[test]
-fn a_sync_of_the_database_that_failed_loses_nothing() {
+fn a_failed_sync_of_the_database_loses_nothing() {
     for plan in [
-        Plan { sync: Some(Nth { of: Kind::Database, nth: 2 }), ..Plan::default() },
-        Plan { sync: Some(Nth { of: Kind::Database, nth: 3 }), ..Plan::default() },
+        Plan { sync: Some(Nth { of: FileKind::Database, nth: 2 }), ..Plan::default() },
+        Plan { sync: Some(Nth { of: FileKind::Database, nth: 3 }), ..Plan::default() },
         Plan { own_sync: Some(1), ..Plan::default() },
     ] {
         let dir = scratch();
         let take = record(&dir, plan);
         assert!(failed_at(&take) > 0);
-        holds(&cut(&dir, &take, 1, 1));
+        assert_no_violation(&cut(&dir, &take, 1, 1));
     }
 }
 
 #[test]
 fn a_disk_that_fills_up_for_a_while_loses_nothing() {
-    for (of, nth) in [(Kind::Redo, 3), (Kind::Redo, 9), (Kind::Log, 260), (Kind::Database, 30)] {
+    for (of, nth) in
+        [(FileKind::Log, 3), (FileKind::Log, 9), (FileKind::SqliteWal, 260), (FileKind::Database, 30)]
+    {
         let dir = scratch();
         let full = Some(Full { from: Nth { of, nth }, writes: 5 });
         let take = record(&dir, Plan { full, ..Plan::default() });
-        holds(&cut(&dir, &take, 1, 1));
+        assert_no_violation(&cut(&dir, &take, 1, 1));
     }
 }
 
@@ -122,24 +127,21 @@ fn a_cut_after_every_operation_loses_nothing_acknowledged() {
     let dir = scratch();
     let size = Size { keys: 6, ..SMALL };
     let take = Take::record(&dir.path().join("recorded"), Plan::default(), size, 7).unwrap();
-    assert!(take.log_restarts() > 0, "the log must start over while it is recorded");
+    assert!(take.wal_restarts() > 0, "the WAL must restart during the recording");
     let again = |op: &&Op| matches!(op, Op::Write { inode, at: 0, .. } if take.files("redo").contains(inode));
-    assert!(
-        take.recording.ops.iter().filter(again).count() > 4,
-        "segments of the redo log must be written again"
-    );
+    assert!(take.recording.ops.iter().filter(again).count() > 4, "segments of the log must be reused");
     let totals = cut(&dir, &take, 2, 1);
-    holds(&totals);
+    assert_no_violation(&totals);
     assert!(totals.images > take.recording.ops.len() && totals.torn > 0 && totals.reordered > 0, "{totals}");
 }
 
 #[test]
-fn a_second_cut_and_a_killed_process_before_the_cut_lose_nothing() {
+fn an_earlier_cut_or_kill_loses_nothing() {
     let dir = scratch();
     let before = record(&dir, Plan::default());
     for scene in [Scene::SecondCut, Scene::Killed] {
         let size = Size { sessions: 1, ..SMALL };
         let take = scene.record(&dir.path().join("recorded"), Some(&before), size, 3).unwrap();
-        holds(&cut(&dir, &take, 1, 1));
+        assert_no_violation(&cut(&dir, &take, 1, 1));
     }
 }

@@ -1,7 +1,8 @@
-//! The port for time: reading it and waiting for it. Nothing else in this crate asks the machine what time it is.
+//! The port for time: reading it and waiting for it. Nothing else in this crate reads the machine's
+//! clock.
 //!
-//! Time never runs backwards here: the wall clock is read once and then carried forward by a monotonic one, so
-//! a step of the machine's clock neither forgets idempotency keys nor revives them.
+//! Time never runs backwards. The wall clock is read once and then carried forward by a monotonic
+//! clock, so a step of the machine's clock neither forgets idempotency keys nor revives them.
 
 use std::pin::Pin;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -11,7 +12,7 @@ use tokio::sync::watch;
 /// A wait that ends when the clock has moved far enough.
 pub type Waiting = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Where a simulator's time comes from.
+/// The source of a simulator's time.
 pub trait Clock: Send + Sync + 'static {
     /// Milliseconds since the Unix epoch; never less than an earlier answer.
     fn now_ms(&self) -> u64;
@@ -52,7 +53,7 @@ impl Clock for WallClock {
     }
 }
 
-/// Time that moves only when a test says so.
+/// A clock that moves only when a test advances it.
 #[derive(Debug)]
 pub struct ManualClock {
     now_ms: watch::Sender<u64>,
@@ -65,17 +66,17 @@ impl ManualClock {
         ManualClock { now_ms: watch::Sender::new(now_ms), waits: watch::Sender::new(0) }
     }
 
-    /// Moves time forward and ends every wait that is now over.
+    /// Moves time forward and ends every expired wait.
     pub fn advance(&self, ms: u64) {
         self.now_ms.send_modify(|now| *now = now.saturating_add(ms));
     }
 
-    /// Waits that are neither over nor given up.
+    /// Number of waits that are neither over nor dropped.
     pub fn waiting(&self) -> usize {
         self.now_ms.receiver_count()
     }
 
-    /// Ends once `count` waits have begun on this clock since it was made: the moment to advance it.
+    /// Ends once `count` waits have begun on this clock: the moment to advance it.
     pub async fn waits_begun(&self, count: u64) {
         // The sender lives as long as `self`, so the wait can only end by reaching the count.
         let _ = self.waits.subscribe().wait_for(|begun| *begun >= count).await;
@@ -92,7 +93,7 @@ impl Clock for ManualClock {
         let until = time.borrow().saturating_add(ms);
         self.waits.send_modify(|begun| *begun = begun.saturating_add(1));
         Box::pin(async move {
-            // A dropped clock ends the wait: nobody is left to move time.
+            // A dropped clock ends the wait, because nobody can move time any more.
             let _ = time.wait_for(|now| *now >= until).await;
         })
     }
@@ -107,7 +108,8 @@ pub(crate) fn rfc3339(unix_ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
 }
 
-/// Days since 1970-01-01 to a Gregorian date, counting years from March so that the leap day comes last.
+/// Converts days since 1970-01-01 to a Gregorian date. Years count from March, so that the leap day
+/// comes last.
 fn civil(days: u64) -> (u64, u64, u64) {
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);

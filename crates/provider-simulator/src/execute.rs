@@ -1,6 +1,6 @@
-//! The path of a POST once it is well-formed: claim its key, meet its fate, execute, answer.
+//! Execution of a well-formed POST: claim its key, inject faults, execute, answer.
 //!
-//! A request that reached this point is executed whether or not its client stays: only the faults decide.
+//! From here on a request is executed even if its client disconnects; only faults decide.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::refusal::Refusal;
 use crate::simulator::Simulator;
 use crate::state::State;
 
-/// Late deliveries waiting at one time; above it a dropped request is simply lost.
+/// Limit of pending late deliveries; above it a dropped request is lost.
 const LATE_MAX: u32 = 100_000;
 
 /// A well-formed request to change something.
@@ -27,15 +27,15 @@ pub(crate) enum Command {
     Payout(CreatePayout),
 }
 
-/// What a command may know about the request it came in.
+/// The parts of a request that its command may use.
 pub(crate) struct Context<'a> {
     pub(crate) key: Option<&'a Arc<str>>,
     pub(crate) now_ms: u64,
-    /// The provider's own bug: execute the effect two times.
+    /// A bug of the provider: execute the effect twice.
     pub(crate) twice: bool,
 }
 
-/// A command and the key it came under.
+/// A command and its idempotency key.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) command: Command,
@@ -43,7 +43,7 @@ pub(crate) struct Job {
     pub(crate) fingerprint: u64,
 }
 
-/// What the client gets to see.
+/// The client's view of the result.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Reply(Reply),
@@ -53,12 +53,12 @@ pub(crate) enum Outcome {
     Hang,
 }
 
-/// Takes a request from its claim to its outcome.
+/// Executes a request from its claim to its outcome.
 pub(crate) async fn post(sim: &Simulator, job: Job) -> Outcome {
     let (latency_ms, waiting) = {
         let mut state = sim.state();
         let begun = begin(&mut state, &job, sim.now_ms());
-        let latency_ms = state.fate.faults().latency_ms;
+        let latency_ms = state.injector.faults().latency_ms;
         let waiting = match begun {
             Begun::Refused(refusal) => return Outcome::Reply(Reply::refused(&refusal)),
             Begun::Replay(reply) if latency_ms == 0 => return Outcome::Reply(reply),
@@ -76,11 +76,11 @@ pub(crate) async fn post(sim: &Simulator, job: Job) -> Outcome {
         }
         Waiting::Job(job, run) => {
             let owner = sim.clone();
-            // On its own task, so that a client who hangs up does not stop it.
+            // A separate task survives a client that disconnects.
             let task = detach(async move {
                 delay.await;
                 let mut state = owner.state();
-                // A reset in between took the claim away; the client learns nothing.
+                // A reset in between removed the claim; the client gets no answer.
                 if state.run == run { finish(&owner, &mut state, job) } else { Outcome::Cut }
             });
             task.await.unwrap_or(Outcome::Cut)
@@ -103,21 +103,21 @@ fn begin(state: &mut State, job: &Job, now_ms: u64) -> Begun {
     let Some(key) = &job.key else {
         return Begun::Claimed;
     };
-    let window_ms = state.fate.faults().dedup_window_ms;
+    let window_ms = state.injector.faults().dedup_window_ms;
     match state.keys.claim(key, job.fingerprint, now_ms, window_ms) {
         Claim::Won => Begun::Claimed,
         Claim::InUse => Begun::Refused(Refusal::key_in_use(key)),
         Claim::Mismatch => Begun::Refused(Refusal::key_reused(key)),
         Claim::Answered(answer) => {
             let reply = answer.render(state).replayed();
-            Begun::Replay(if state.fate.replays_otherwise() { reply.unfinished() } else { reply })
+            Begun::Replay(if state.injector.replays_otherwise() { reply.unfinished() } else { reply })
         }
     }
 }
 
 fn finish(sim: &Simulator, state: &mut State, job: Job) -> Outcome {
-    let plan = state.fate.decide();
-    let faults = state.fate.faults();
+    let plan = state.injector.plan();
+    let faults = state.injector.faults();
     let (store_errors, forget_errors, late_ms) =
         (faults.store_errors, faults.forget_errors, faults.late_delivery_ms);
     match plan.before {
@@ -159,7 +159,7 @@ fn finish(sim: &Simulator, state: &mut State, job: Job) -> Outcome {
     outcome
 }
 
-/// Remembers the answer of the key, or frees it.
+/// Stores the key's answer, or frees the key.
 fn settle(state: &mut State, key: Option<&Arc<str>>, answer: Option<Answer>, now_ms: u64) {
     match (key, answer) {
         (Some(key), Some(answer)) => state.keys.settle(key, answer, now_ms),
@@ -168,8 +168,8 @@ fn settle(state: &mut State, key: Option<&Arc<str>>, answer: Option<Answer>, now
     }
 }
 
-/// Frees the key and lets the request arrive later, as if it had been in the wire all along: it must win its key
-/// then like any other request, and nobody hears of its answer.
+/// Frees the key and delivers the request later, as if it had been delayed on the network. It must
+/// then claim its key like any other request, and its answer goes nowhere.
 fn postpone(sim: &Simulator, state: &mut State, job: Job, late_ms: u64) {
     settle(state, job.key.as_ref(), None, sim.now_ms());
     if late_ms == 0 || state.late_pending >= LATE_MAX {
@@ -200,7 +200,7 @@ fn deliver(sim: &Simulator, state: &mut State, job: Job) {
 }
 
 impl Command {
-    /// Executes; an error means that nothing was executed and the key stays free.
+    /// Executes the command. On an error nothing was executed and the key stays free.
     fn perform(self, state: &mut State, context: &Context<'_>) -> Result<Answer, Refusal> {
         match self {
             Command::Create(create) => create.perform(state, context),

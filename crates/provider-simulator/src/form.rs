@@ -1,7 +1,8 @@
 //! Form-encoded parameters, read strictly.
 //!
-//! Owns decoding, the fingerprint that tells one request from another, and the refusals for parameters that are
-//! malformed, repeated or unknown. What a parameter means is the business of the request that takes it.
+//! Owns decoding, the fingerprint that tells one request from another, and the refusals of
+//! malformed, repeated or unknown parameters. The request that takes a parameter gives it its
+//! meaning.
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,21 +11,21 @@ use std::sync::Arc;
 use crate::answer::Json;
 use crate::refusal::Refusal;
 
-/// Parameters of one request; far above what the connector sends.
+/// Parameters of a request; far above what the connector sends.
 const PAIRS_MAX: usize = 128;
-/// The widest amount Stripe takes (twelve digits), so that sums of amounts stay far from overflow.
+/// Stripe's largest amount (twelve digits), so that sums of amounts stay far from overflow.
 const AMOUNT_MAX: u64 = 999_999_999_999;
-/// Stripe's own bounds on metadata.
+/// Stripe's bounds on metadata.
 const METADATA_KEYS_MAX: usize = 50;
 const METADATA_NAME_MAX: usize = 40;
 const METADATA_VALUE_MAX: usize = 500;
 
-/// The parameters not taken yet, in order of name.
+/// The remaining parameters, by name.
 pub(crate) struct Form<'a> {
     pairs: Vec<(Cow<'a, str>, Cow<'a, str>)>,
 }
 
-/// Metadata as it is answered, and the one entry the simulator understands.
+/// Metadata as it is answered, and the one entry that the simulator understands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Metadata {
     /// The JSON object, rendered once.
@@ -60,8 +61,8 @@ impl<'a> Form<'a> {
         Ok(Form { pairs })
     }
 
-    /// The same for the same endpoint and parameters in any order. Compared only between requests that share a
-    /// key, so 64 bits are ample.
+    /// Equal for the same endpoint and parameters in any order. Compared only between requests with
+    /// one key, so 64 bits are ample.
     pub(crate) fn fingerprint(&self, path: &str) -> u64 {
         let mut hasher = DefaultHasher::new();
         path.hash(&mut hasher);
@@ -69,25 +70,25 @@ impl<'a> Form<'a> {
         hasher.finish()
     }
 
-    /// Takes one parameter out, if it was sent.
+    /// Takes a parameter out, if present.
     pub(crate) fn take(&mut self, name: &str) -> Option<Cow<'a, str>> {
         let position = self.pairs.iter().position(|(sent, _)| sent == name)?;
         Some(self.pairs.remove(position).1)
     }
 
-    /// Takes one parameter out; refuses a request without it.
+    /// Takes a parameter out; refuses a request without it.
     pub(crate) fn require(&mut self, name: &str) -> Result<Cow<'a, str>, Refusal> {
         self.take(name).ok_or_else(|| {
             Refusal::param(name, "parameter_missing", format!("Missing required param: {name}."))
         })
     }
 
-    /// Takes a positive amount of minor units, if it was sent.
+    /// Takes a positive amount of minor units, if present.
     pub(crate) fn take_amount(&mut self, name: &str) -> Result<Option<u64>, Refusal> {
         self.take(name).map(|text| amount(name, &text)).transpose()
     }
 
-    /// Takes a positive amount of minor units.
+    /// Takes a positive amount of minor units; refuses a request without it.
     pub(crate) fn require_amount(&mut self, name: &str) -> Result<u64, Refusal> {
         amount(name, &self.require(name)?)
     }
@@ -125,7 +126,7 @@ impl<'a> Form<'a> {
         Ok(Metadata { json: json.into_text(), payment })
     }
 
-    /// Refuses what nobody took, except the parameters of Stripe's that may be sent and change nothing here.
+    /// Refuses remaining parameters, except the given ones of Stripe's that change nothing here.
     pub(crate) fn finish(self, without_effect: &[&str]) -> Result<(), Refusal> {
         for (param, _) in &self.pairs {
             let base = param.split('[').next().unwrap_or(param);

@@ -1,25 +1,22 @@
-//! Object ids: a Stripe prefix, the run they belong to, and a running number.
+//! Object ids: a Stripe prefix, a run number, and a running number.
 //!
-//! The run is part of the id so that a restarted or reset simulator never hands out an id a client has already
-//! stored, and so that an id of an earlier run is simply unknown.
+//! With the run number a restarted or reset simulator never repeats an id that a client has stored,
+//! and an id of an earlier run is unknown.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A payment intent's id prefix.
 pub(crate) const INTENT: &str = "pi_";
-/// A charge's id prefix; a charge shares the number of its intent.
+/// A charge shares the number of its intent.
 pub(crate) const CHARGE: &str = "ch_";
-/// A refund's id prefix.
 pub(crate) const REFUND: &str = "re_";
-/// A payout's id prefix.
 pub(crate) const PAYOUT: &str = "po_";
-/// A request's id prefix.
 pub(crate) const REQUEST: &str = "req_";
 
 const RUN_DIGITS: usize = 12;
 const NUMBER_DIGITS: usize = 8;
 
-/// A run number greater than every earlier one of this process, and of earlier processes as far as clocks agree.
+/// A run number greater than every earlier one of this process, and of earlier processes as far as
+/// clocks agree.
 pub(crate) fn next_run(now_ms: u64) -> u64 {
     static RUNS: AtomicU64 = AtomicU64::new(0);
     now_ms.saturating_add(RUNS.fetch_add(1, Ordering::Relaxed)) & 0xffff_ffff_ffff
@@ -32,12 +29,12 @@ pub(crate) fn push(out: &mut Vec<u8>, prefix: &str, run: u64, number: u32) {
     push_hex(out, u64::from(number), NUMBER_DIGITS);
 }
 
-/// The same as a string.
+/// The id as a string.
 pub(crate) fn text(prefix: &str, run: u64, number: u32) -> String {
     format!("{prefix}{run:012x}{number:08x}")
 }
 
-/// The number of an id of this run; anything else is an id this run never gave out.
+/// The number in an id of this run. `None` for any other text.
 pub(crate) fn number(id: &str, prefix: &str, run: u64) -> Option<u32> {
     let digits = id.strip_prefix(prefix)?;
     let well_formed = digits.len() == RUN_DIGITS + NUMBER_DIGITS

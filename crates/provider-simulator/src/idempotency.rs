@@ -1,7 +1,8 @@
-//! The provider's key store: which keys are running, and what each finished key answers.
+//! The provider's key store: running keys, and the answers of finished ones.
 //!
-//! A key is remembered from its answer until the dedup window ends; while it runs it is never forgotten.
-//! Answers are kept as references into the provider's state, not as bytes: they render to the same bytes again.
+//! A key is remembered from its answer until the dedup window ends; a running key is never
+//! forgotten. Answers are references into the provider's state, not bytes: they render to the same
+//! bytes again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use crate::answer::Answer;
 use crate::spread::Spread;
 
-/// What a request with a key finds.
+/// The result of claiming a key.
 #[derive(Debug)]
 pub(crate) enum Claim {
     /// The key was free and is now running; settle or release it.
@@ -22,17 +23,17 @@ pub(crate) enum Claim {
     Answered(Answer),
 }
 
-/// Every key the provider remembers.
+/// All remembered keys.
 pub(crate) struct Keys {
     entries: Spread<Entry>,
-    /// Answered keys, oldest answer first; exactly one place per answered key.
+    /// Answered keys, oldest answer first; exactly one entry per answered key.
     answered: VecDeque<(Arc<str>, u64)>,
     answers_max: usize,
 }
 
 struct Entry {
     fingerprint: u64,
-    /// None while the request runs.
+    /// `None` while the request runs.
     answer: Option<Answer>,
 }
 
@@ -41,7 +42,7 @@ impl Keys {
         Keys { entries: Spread::new(), answered: VecDeque::new(), answers_max }
     }
 
-    /// Claims the key for a request, or says what became of the request that holds it.
+    /// Claims the key for a request, or reports the state of the request that holds it.
     pub(crate) fn claim(&mut self, key: &Arc<str>, fingerprint: u64, now_ms: u64, window_ms: u64) -> Claim {
         self.forget(now_ms, window_ms);
         let Some(entry) = self.entries.get(key) else {
@@ -55,7 +56,7 @@ impl Keys {
         }
     }
 
-    /// Remembers the answer of a claimed key.
+    /// Stores the answer of a claimed key.
     pub(crate) fn settle(&mut self, key: &Arc<str>, answer: Answer, now_ms: u64) {
         let Some(entry) = self.entries.get_mut(key) else {
             return;

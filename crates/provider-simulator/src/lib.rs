@@ -1,14 +1,15 @@
 //! A payment provider that speaks Stripe's wire subset over real HTTP, and fails on request.
 //!
-//! It owns the provider's truth: every effect it really executed is listed at `GET /_sim/effects` (and in the
-//! optional log file), so a checker can compare what a client believes with what happened. It promises that a
-//! request is executed at most once per idempotency key inside the dedup window unless the `duplicate` fault says
-//! otherwise. It leaves out durability (a restart forgets everything but the log), webhooks, and every Stripe
-//! feature that Counterfoil's connector does not use.
+//! Owns the provider's truth: `GET /_sim/effects` (and an optional log file) lists every executed
+//! effect, so a checker can compare a client's belief with reality. A request is executed at most
+//! once per idempotency key inside the dedup window, unless the `duplicate` fault says otherwise.
+//! Durability (a restart forgets everything but the log), webhooks, and Stripe features that
+//! Counterfoil's connector does not use are left out.
 //!
-//! Bounds: at most [`Options::effects_max`] effects and as many intents; past that, new work is refused with 429
-//! and not executed, so the listed truth is never thinned out. At most [`Options::keys_max`] idempotency answers;
-//! past that the oldest answers are forgotten, exactly as if their dedup window had ended.
+//! Bounds: at most [`Options::effects_max`] effects and as many intents. Beyond that, new work is
+//! refused with 429 and not executed, so the listed truth stays complete. At most
+//! [`Options::keys_max`] idempotency answers; beyond that the oldest answers are forgotten, as if
+//! their dedup window had ended.
 
 mod answer;
 mod clock;

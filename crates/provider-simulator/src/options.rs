@@ -1,16 +1,16 @@
-//! What a simulator is started with.
+//! Start options.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::clock::{Clock, WallClock};
 
-/// Settings that hold for the whole life of one simulator.
+/// Settings for the whole life of one simulator.
 #[derive(Clone)]
 pub struct Options {
-    /// Appends each effect to this file as one JSON line, before the effect is answered.
+    /// Appends each effect to this file as a JSON line, before the effect is answered.
     pub log: Option<PathBuf>,
-    /// Where time comes from; tests hand in a [`crate::ManualClock`].
+    /// The source of time; tests pass a [`crate::ManualClock`].
     pub clock: Arc<dyn Clock>,
     /// Effects (and intents) held in memory; at the bound, new work is refused with 429.
     pub effects_max: u32,
@@ -19,7 +19,8 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// No log, real time, five million effects (about 2 GB at the bound) and two million remembered answers.
+    /// No log, real time, five million effects (about 2 GB at the bound) and two million remembered
+    /// answers.
     fn default() -> Self {
         Options { log: None, clock: Arc::new(WallClock::new()), effects_max: 5_000_000, keys_max: 2_000_000 }
     }

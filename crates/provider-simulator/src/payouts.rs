@@ -1,6 +1,7 @@
 //! `POST /v1/payouts` and `GET /v1/payouts/{id}`: pay to a bank account.
 //!
-//! A payout's state is decided when it is made. One to [`CLOSED`] fails: the object is kept, no money moved.
+//! A payout's state is final from its creation. A payout to [`CLOSED`] fails: the object is kept,
+//! but no money moved.
 
 use crate::answer::{Answer, Reply};
 use crate::effects::{EffectKind, Object};
@@ -11,13 +12,12 @@ use crate::intents::Currency;
 use crate::refusal::Refusal;
 use crate::state::State;
 
-/// Stripe's parameters that clients send along and that change nothing here.
+/// Stripe's parameters that change nothing here.
 const WITHOUT_EFFECT: &[&str] = &["description", "expand", "method", "source_type", "statement_descriptor"];
 
 /// The bank account that cannot be paid.
 const CLOSED: &str = "ba_account_closed";
 
-/// A payout.
 #[derive(Debug)]
 pub(crate) struct Payout {
     pub(crate) amount: u64,
@@ -37,7 +37,7 @@ pub(crate) struct CreatePayout {
 }
 
 impl Payout {
-    /// Why it failed, if it did.
+    /// The reason of its failure, if it failed.
     pub(crate) fn failure(&self) -> Option<&'static str> {
         (&*self.destination == CLOSED).then_some("account_closed")
     }
@@ -47,7 +47,7 @@ impl CreatePayout {
     pub(crate) fn parse(mut form: Form<'_>) -> Result<CreatePayout, Refusal> {
         let amount = form.require_amount("amount")?;
         let currency = Currency::parse(&form.require("currency")?).ok_or_else(Refusal::bad_currency)?;
-        // Without one, the account's default.
+        // The default is the account's own bank account.
         let destination = form.take("destination").map_or("ba_default".into(), Into::<Box<str>>::into);
         if !destination.starts_with("ba_") {
             let message = format!("No such external account: '{destination}'");
@@ -67,7 +67,7 @@ impl CreatePayout {
             let (object, payment) = (Object::Payout(number), payout.metadata.payment.as_deref());
             state.effects.record(EffectKind::Payout, object, payment, amount, currency, context)?;
             if context.twice {
-                // A second effect that finds no room simply does not happen.
+                // Without room for it the second effect does not happen.
                 let _ = state.effects.record(EffectKind::Payout, object, payment, amount, currency, context);
             }
         }
@@ -76,7 +76,7 @@ impl CreatePayout {
     }
 }
 
-/// The payout, if it was there at `as_of_ms`.
+/// The payout, if it existed at `as_of_ms`.
 pub(crate) fn get(state: &State, id: &str, as_of_ms: u64) -> Reply {
     let seen = id::number(id, id::PAYOUT, state.run)
         .filter(|number| state.payout(*number).is_some_and(|payout| payout.created_ms <= as_of_ms));

@@ -1,4 +1,4 @@
-//! `POST /v1/refunds`: give captured money back, up to what was captured.
+//! `POST /v1/refunds`: give captured money back, up to the captured amount.
 
 use crate::answer::Answer;
 use crate::effects::EffectKind;
@@ -8,10 +8,9 @@ use crate::intents::Intent;
 use crate::refusal::Refusal;
 use crate::state::State;
 
-/// Stripe's parameters that clients send along and that change nothing here.
+/// Stripe's parameters that change nothing here.
 const WITHOUT_EFFECT: &[&str] = &["expand", "reason"];
 
-/// Money given back.
 #[derive(Debug, Clone)]
 pub(crate) struct Refund {
     pub(crate) number: u32,
@@ -25,7 +24,7 @@ pub(crate) struct Refund {
 #[derive(Debug)]
 pub(crate) struct CreateRefund {
     intent: Box<str>,
-    /// None gives back all that is left.
+    /// `None` refunds the whole rest.
     amount: Option<u64>,
     metadata: Metadata,
 }
@@ -39,7 +38,7 @@ impl CreateRefund {
         Ok(CreateRefund { intent, amount, metadata })
     }
 
-    /// Gives the money back. A refund executed twice is two effects; the intent counts the first.
+    /// Refunds. A refund executed twice is two effects; the intent counts the first.
     pub(crate) fn perform(self, state: &mut State, context: &Context<'_>) -> Result<Answer, Refusal> {
         let Some(intent_number) = state.intent_number(&self.intent) else {
             return Ok(Answer::Refused(Box::new(Refusal::no_intent(&self.intent, "payment_intent"))));

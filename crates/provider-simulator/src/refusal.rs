@@ -1,8 +1,8 @@
-//! An error answer: what was wrong with a request and what to send instead, in Stripe's terms.
+//! Error answers in Stripe's format: the problem, and the correct form of the request.
 
 use hyper::StatusCode;
 
-/// One refused request. Nothing was executed for it.
+/// A refused request. Nothing was executed for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
@@ -23,7 +23,7 @@ impl Refusal {
         Refusal::request(message).with_code(code).with_param(param)
     }
 
-    /// 400, the object is not in a state that allows this.
+    /// 400, the object's state does not allow this.
     pub(crate) fn state(code: &'static str, message: impl Into<Box<str>>) -> Self {
         Refusal::request(message).with_code(code)
     }

@@ -1,4 +1,4 @@
-//! A provider in the background of a test: its own thread and port, gone when dropped.
+//! A provider in the background of a test: a thread and a port, gone when dropped.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,7 +13,8 @@ use crate::options::Options;
 use crate::serve::serve;
 use crate::simulator::Simulator;
 
-/// A provider listening on a free loopback port. Dropping it cuts every connection and frees the port.
+/// A provider listening on a free loopback port. Dropping it cuts every connection and frees the
+/// port.
 pub struct Running {
     sim: Simulator,
     addr: SocketAddr,
@@ -23,7 +24,7 @@ pub struct Running {
 
 impl Running {
     /// Starts a provider. Works inside and outside of an async runtime.
-    #[expect(clippy::disallowed_methods, reason = "a thread of its own keeps it out of the test's runtime")]
+    #[expect(clippy::disallowed_methods, reason = "a separate thread keeps it out of the test's runtime")]
     pub fn start(options: Options) -> io::Result<Running> {
         let sim = Simulator::new(options)?;
         let socket = std::net::TcpListener::bind(("127.0.0.1", 0))?;
@@ -38,7 +39,7 @@ impl Running {
         let served = sim.clone();
         let thread = std::thread::spawn(move || {
             runtime.block_on(async {
-                // Not a shutdown of `serve`, which would wait for requests under way: a drop is a cut.
+                // A shutdown of `serve` would wait for requests in flight; a drop must cut them.
                 tokio::select! {
                     _ = serve(listener, served, std::future::pending::<()>()) => {}
                     _ = stopped => {}
@@ -48,27 +49,26 @@ impl Running {
         Ok(Running { sim, addr, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// The provider's address.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// The same as a URL, without a slash at its end.
+    /// The provider's URL, without a final slash.
     pub fn url(&self) -> String {
         format!("http://{}", self.addr)
     }
 
-    /// The provider itself.
     pub fn simulator(&self) -> &Simulator {
         &self.sim
     }
 
-    /// Every effect really executed, oldest first.
+    /// All executed effects, oldest first.
     pub fn effects(&self) -> Vec<Effect> {
         self.sim.effects()
     }
 
-    /// Puts these faults in force instead of the earlier ones.
+    /// Replaces the faults.
     pub fn set_faults(&self, faults: Faults) -> Result<(), BadFaults> {
         self.sim.set_faults(faults)
     }
@@ -78,7 +78,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A panic over there was already reported over there.
+            // A panic of the thread has been reported already.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! One provider, shared by every connection to it.
+//! A provider, shared by all its connections.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,7 +20,7 @@ pub struct Simulator {
 struct Shared {
     state: Mutex<State>,
     clock: Arc<dyn Clock>,
-    /// Request ids keep their run over a reset, so they stay unique in a log.
+    /// Request ids keep their run number over a reset, so they stay unique in a log.
     run: u64,
     requests: AtomicU32,
 }
@@ -37,35 +37,36 @@ impl Simulator {
         Ok(Simulator { shared: Arc::new(shared) })
     }
 
-    /// Every effect really executed since the start or the last reset, oldest first.
+    /// All executed effects since the start or the last reset, oldest first.
     pub fn effects(&self) -> Vec<Effect> {
         let state = self.state();
         state.effects_in(0..state.effects.entries.len()).collect()
     }
 
-    /// Requests cut off or hung whose late delivery is still to come: the effects are final once this is 0.
+    /// Number of pending late deliveries; the effects are final once this is 0.
     pub fn late_pending(&self) -> u32 {
         self.state().late_pending
     }
 
-    /// The faults in force.
+    /// The current fault settings.
     pub fn faults(&self) -> Faults {
-        self.state().fate.faults().clone()
+        self.state().injector.faults().clone()
     }
 
-    /// Puts these faults in force instead of the earlier ones and starts the dice anew.
+    /// Replaces the faults and restarts their random streams.
     pub fn set_faults(&self, faults: Faults) -> Result<(), BadFaults> {
-        self.state().fate.set(faults)
+        self.state().injector.set(faults)
     }
 
-    /// Forgets every object, effect and key; requests still under way are dropped. Faults stay, the log goes on.
+    /// Forgets every object, effect and key, and drops requests in flight. Faults stay, and the log
+    /// continues.
     pub fn reset(&self) {
         let run = id::next_run(self.now_ms());
         self.state().reset(run);
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        // Every change is applied whole or not at all, so a panicked neighbour leaves nothing half done.
+        // Every change is applied whole or not at all, so a panic leaves nothing half done.
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,7 +1,7 @@
 //! A map over many small tables.
 //!
-//! One big table stops the world while it doubles: with millions of keys that pause is long enough to show up in
-//! a latency measurement of whoever talks to the simulator. Many small tables double one at a time.
+//! A big table blocks everything while it doubles. With millions of keys that pause shows in a
+//! client's latency measurement. Many small tables double one at a time.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -41,7 +41,7 @@ impl<V> Spread<V> {
         self.tables[table].remove(key)
     }
 
-    /// Bits from the middle of the hash: the tables themselves use its two ends.
+    /// Bits from the middle of the hash: the tables themselves use both ends.
     fn table_of(&self, key: &str) -> usize {
         (self.hasher.hash_one(key) >> 32) as usize % TABLES
     }

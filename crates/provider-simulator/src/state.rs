@@ -1,14 +1,14 @@
-//! Everything one run of the provider knows, behind one lock.
+//! The whole state of a run, behind one lock.
 //!
-//! Owns the objects and the ways they may change; the requests decide, this applies. Objects are numbered in the
-//! order they were made and never removed within a run.
+//! Owns the objects and their changes: requests decide, and this applies. Objects are numbered in
+//! order of creation and never removed within a run.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::effects::{Effect, EffectKind, Effects, Object};
 use crate::execute::Context;
-use crate::faults::NextStep;
+use crate::faults::FaultInjector;
 use crate::id;
 use crate::idempotency::Keys;
 use crate::intents::{Intent, Status};
@@ -18,12 +18,12 @@ use crate::spread::Spread;
 
 /// The provider's memory.
 pub(crate) struct State {
-    /// Part of every id; changes when the state is reset.
+    /// Part of every id; changes with each reset.
     pub(crate) run: u64,
     pub(crate) effects: Effects,
     pub(crate) keys: Keys,
-    pub(crate) fate: NextStep,
-    /// Requests that will be delivered late.
+    pub(crate) injector: FaultInjector,
+    /// Number of pending late deliveries.
     pub(crate) late_pending: u32,
     intents: Vec<Intent>,
     intents_max: u32,
@@ -40,7 +40,7 @@ impl State {
             run,
             effects,
             keys: Keys::new(keys_max),
-            fate: NextStep::default(),
+            injector: FaultInjector::default(),
             late_pending: 0,
             intents: Vec::new(),
             intents_max,
@@ -51,7 +51,7 @@ impl State {
         }
     }
 
-    /// Forgets every object, effect and key. Faults stay as they are set.
+    /// Forgets every object, effect and key. Fault settings stay.
     pub(crate) fn reset(&mut self, run: u64) {
         self.run = run;
         self.effects.restart(run);
@@ -62,22 +62,22 @@ impl State {
         self.payouts = Vec::new();
     }
 
-    /// The number of the intent with that id, if this run made it.
+    /// The number in an id, if this run made the intent.
     pub(crate) fn intent_number(&self, id: &str) -> Option<u32> {
         id::number(id, id::INTENT, self.run).filter(|number| (*number as usize) < self.intents.len())
     }
 
-    /// An intent by a number this run handed out.
+    /// An intent by a number of this run.
     pub(crate) fn intent(&self, number: u32) -> &Intent {
         &self.intents[number as usize]
     }
 
-    /// The newest intent of a payment; the earlier ones hang on it.
+    /// The newest intent of a payment, with links to earlier ones.
     pub(crate) fn newest_intent(&self, payment: &str) -> Option<u32> {
         self.payments.get(payment).copied()
     }
 
-    /// The number the next intent will have, if there is room for it.
+    /// The number of the next intent, if there is room for it.
     pub(crate) fn next_intent(&self) -> Result<u32, Refusal> {
         u32::try_from(self.intents.len())
             .ok()
@@ -85,7 +85,7 @@ impl State {
             .ok_or_else(|| Refusal::full(self.intents_max))
     }
 
-    /// Adds the intent whose number [`State::next_intent`] gave.
+    /// Adds the intent with the number from [`State::next_intent`].
     pub(crate) fn add_intent(&mut self, mut intent: Intent) {
         if let (Some(payment), Ok(number)) = (&intent.metadata.payment, self.next_intent()) {
             intent.earlier = self.payments.insert(Arc::clone(payment), number);
@@ -93,7 +93,7 @@ impl State {
         self.intents.push(intent);
     }
 
-    /// The number the next payout will have, if there is room for it.
+    /// The number of the next payout, if there is room for it.
     pub(crate) fn next_payout(&self) -> Result<u32, Refusal> {
         u32::try_from(self.payouts.len())
             .ok()
@@ -101,17 +101,16 @@ impl State {
             .ok_or_else(|| Refusal::full(self.intents_max))
     }
 
-    /// Adds the payout whose number [`State::next_payout`] gave.
+    /// Adds the payout with the number from [`State::next_payout`].
     pub(crate) fn add_payout(&mut self, payout: Payout) {
         self.payouts.push(payout);
     }
 
-    /// A payout by its number.
     pub(crate) fn payout(&self, number: u32) -> Option<&Payout> {
         self.payouts.get(number as usize)
     }
 
-    /// Records an effect on an intent, twice if the provider is to misbehave.
+    /// Records an effect on an intent, twice with the `duplicate` fault.
     pub(crate) fn record(
         &mut self,
         kind: EffectKind,
@@ -124,7 +123,7 @@ impl State {
         let object = Object::Intent(number);
         self.effects.record(kind, object, payment, amount, intent.currency, context)?;
         if context.twice {
-            // A second effect that finds no room simply does not happen.
+            // Without room for it the second effect does not happen.
             let _ = self.effects.record(kind, object, payment, amount, intent.currency, context);
         }
         Ok(())
@@ -140,14 +139,14 @@ impl State {
     /// Counts a refund and numbers it.
     pub(crate) fn add_refund(&mut self, number: u32, amount: u64) -> u32 {
         let intent = &mut self.intents[number as usize];
-        // Both are at most the captured amount, which the edge bounds far below overflow.
+        // Both are at most the captured amount, which is bounded far below overflow.
         intent.refunded = intent.refunded.saturating_add(amount);
         let refund = self.refunds;
         self.refunds = self.refunds.saturating_add(1);
         refund
     }
 
-    /// The effects in that range, as outsiders see them.
+    /// The effects of a range, as outsiders see them.
     pub(crate) fn effects_in(&self, range: Range<usize>) -> impl Iterator<Item = Effect> {
         self.effects.entries.get(range).unwrap_or_default().iter().map(|entry| {
             let (metadata, currency) = match entry.object {

@@ -1,15 +1,16 @@
-//! Fences as keys that hold a token and end by themselves.
+//! Fences as Redis keys that hold a token and expire.
 //!
-//! Each step is one small script, sent whole: a server that was restarted or failed over has no memory of scripts, and
-//! needs none. A failover may lose the last writes, so at worst two holders are let in; the fence is the first, never
-//! the last.
+//! Each step is one small script, sent in full with `EVAL`, because a restarted server forgets
+//! cached scripts. A failover may lose the last writes and admit two holders; the fence is the
+//! first safeguard, never the last.
 
 use crate::Redis;
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::fence::{Fence, FenceFailure, FenceFuture, Token};
 use redis::Cmd;
 
-/// Sets the token if there is none, and lengthens its own: a take whose answer was lost may be sent again.
+/// Sets the token if the key is free, or extends its own. A take whose answer was lost may be
+/// repeated.
 const TAKE: &str = "if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end \
      if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end \
      return redis.call('PEXPIRE', KEYS[1], ARGV[2])";

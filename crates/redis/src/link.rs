@@ -1,4 +1,5 @@
-//! The way to the server: one connection, shared and made when needed, one timeout, and a rest after each failure.
+//! The link to the server: one shared connection made on demand, one timeout, and a cooldown after
+//! each failure.
 
 use crate::target::Target;
 use counterfoil_core::types::time::{Span, Time};
@@ -10,36 +11,36 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// The first failure starts the rest; a second of it keeps the price of a server that hangs at one timeout a second.
-const REST: BreakerPolicy = BreakerPolicy { failures: 1, open: Span::from_ms(1_000) };
+/// Cooldown after the first failure. A hanging server costs one timeout per second.
+const COOLDOWN: BreakerPolicy = BreakerPolicy { failures: 1, open: Span::from_ms(1_000) };
 
-/// A connection that broke while nobody used it says nothing about the server: it is made anew once.
-const TRIES: usize = 2;
+/// An idle connection that broke says nothing about the server, so it is replaced once.
+const ATTEMPTS_MAX: usize = 2;
 
 pub(crate) struct Link {
     target: Target,
     timeout: Duration,
-    begun: Instant,
+    started: Instant,
     breaker: Mutex<Breaker>,
-    line: Mutex<Line>,
+    current: Mutex<CurrentConnection>,
     /// Held while connecting, so that many callers make one connection.
     connecting: tokio::sync::Mutex<()>,
 }
 
-/// The connection of the moment, with a number to tell it from the next.
+/// The current connection, numbered to tell it from its successor.
 #[derive(Default)]
-struct Line {
+struct CurrentConnection {
     number: u64,
     connection: Option<MultiplexedConnection>,
 }
 
-/// What came of one try.
-enum Tried<T> {
+/// The result of one attempt.
+enum Attempt<T> {
     Answered(T),
-    /// The server's own word that it cannot, about this name alone.
+    /// The server refused this key only.
     Declined(FenceFailure),
     Failed(FenceFailure),
-    /// The connection was broken before anything was heard on it.
+    /// The connection broke before any answer arrived.
     Broken(FenceFailure),
 }
 
@@ -48,94 +49,95 @@ impl Link {
         Link {
             target,
             timeout,
-            begun: Instant::now(),
-            breaker: Mutex::new(Breaker::new(REST)),
-            line: Mutex::default(),
+            started: Instant::now(),
+            breaker: Mutex::new(Breaker::new(COOLDOWN)),
+            current: Mutex::default(),
             connecting: tokio::sync::Mutex::default(),
         }
     }
 
-    /// Asks the server, unless it rests. The command must do no harm if it arrives twice.
+    /// Sends a command, unless the server is in its cooldown. The command must be harmless when
+    /// repeated.
     pub(crate) async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, FenceFailure> {
         if self.breaker().permit(self.now()).is_err() {
             return Err(FenceFailure::Resting);
         }
         let deadline = Instant::now() + self.timeout;
         let mut broken = None;
-        for _ in 0..TRIES {
+        for _ in 0..ATTEMPTS_MAX {
             match self.try_once(command, deadline).await {
-                Tried::Answered(answer) => {
-                    self.worked();
+                Attempt::Answered(answer) => {
+                    self.note_success();
                     return Ok(answer);
                 }
-                Tried::Declined(failure) => {
-                    self.worked();
+                Attempt::Declined(failure) => {
+                    self.note_success();
                     return Err(failure);
                 }
-                Tried::Failed(failure) => return Err(self.failed(failure)),
-                Tried::Broken(failure) => broken = Some(failure),
+                Attempt::Failed(failure) => return Err(self.note_failure(failure)),
+                Attempt::Broken(failure) => broken = Some(failure),
             }
         }
-        Err(self.failed(broken.unwrap_or(FenceFailure::Resting)))
+        Err(self.note_failure(broken.unwrap_or(FenceFailure::Resting)))
     }
 
-    async fn try_once<T: FromRedisValue>(&self, command: &Cmd, deadline: Instant) -> Tried<T> {
+    async fn try_once<T: FromRedisValue>(&self, command: &Cmd, deadline: Instant) -> Attempt<T> {
         let (number, mut connection) = match timeout_at(deadline, self.connection()).await {
             Ok(Ok(connected)) => connected,
-            Ok(Err(error)) => return Tried::Failed(FenceFailure::Unreachable(self.words(&error))),
-            Err(_) => return Tried::Failed(FenceFailure::Unreachable(self.late())),
+            Ok(Err(error)) => return Attempt::Failed(FenceFailure::Unreachable(self.error_text(&error))),
+            Err(_) => return Attempt::Failed(FenceFailure::Unreachable(self.timeout_text())),
         };
         match timeout_at(deadline, command.query_async(&mut connection)).await {
-            Ok(Ok(answer)) => Tried::Answered(answer),
-            Ok(Err(error)) if concerns_the_name_alone(&error) => {
-                Tried::Declined(FenceFailure::Refused(error.to_string()))
+            Ok(Ok(answer)) => Attempt::Answered(answer),
+            Ok(Err(error)) if is_wrong_type(&error) => {
+                Attempt::Declined(FenceFailure::Refused(error.to_string()))
             }
-            // What else the server says is about itself: it loads, it is full, it became a replica. The next connection
-            // may reach another.
+            // Other errors concern the server itself: loading, full, or demoted to a replica. The
+            // next connection may reach another server.
             Ok(Err(error)) => {
                 self.forget(number);
-                let words = self.words(&error);
+                let text = self.error_text(&error);
                 match error.code() {
-                    Some(_) => Tried::Failed(FenceFailure::Refused(words)),
-                    None if error.is_connection_dropped() => Tried::Broken(FenceFailure::Unheard(words)),
-                    None => Tried::Failed(FenceFailure::Unheard(words)),
+                    Some(_) => Attempt::Failed(FenceFailure::Refused(text)),
+                    None if error.is_connection_dropped() => Attempt::Broken(FenceFailure::Unheard(text)),
+                    None => Attempt::Failed(FenceFailure::Unheard(text)),
                 }
             }
-            // A connection on which nothing is heard may be dead without a word.
+            // A silent connection may be dead.
             Err(_) => {
                 self.forget(number);
-                Tried::Failed(FenceFailure::Unheard(self.late()))
+                Attempt::Failed(FenceFailure::Unheard(self.timeout_text()))
             }
         }
     }
 
     async fn connection(&self) -> Result<(u64, MultiplexedConnection), RedisError> {
-        if let Some(connected) = self.line().connected() {
+        if let Some(connected) = self.current().connected() {
             return Ok(connected);
         }
         let _connecting = self.connecting.lock().await;
-        if let Some(connected) = self.line().connected() {
+        if let Some(connected) = self.current().connected() {
             return Ok(connected);
         }
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.timeout))
             .set_response_timeout(Some(self.timeout));
         let connection = self.target.client.get_multiplexed_async_connection_with_config(&config).await?;
-        let mut line = self.line();
-        line.number = line.number.wrapping_add(1);
-        line.connection = Some(connection.clone());
-        Ok((line.number, connection))
+        let mut current = self.current();
+        current.number = current.number.wrapping_add(1);
+        current.connection = Some(connection.clone());
+        Ok((current.number, connection))
     }
 
-    /// Lets go of a connection, unless it was replaced already.
+    /// Drops the connection unless it was already replaced.
     fn forget(&self, number: u64) {
-        let mut line = self.line();
-        if line.number == number {
-            line.connection = None;
+        let mut current = self.current();
+        if current.number == number {
+            current.connection = None;
         }
     }
 
-    fn worked(&self) {
+    fn note_success(&self) {
         let mut breaker = self.breaker();
         let was_closed = matches!(breaker.state(), BreakerState::Closed { .. });
         breaker.worked();
@@ -145,50 +147,51 @@ impl Link {
         }
     }
 
-    fn failed(&self, failure: FenceFailure) -> FenceFailure {
+    fn note_failure(&self, failure: FenceFailure) -> FenceFailure {
         let now = self.now();
         let mut breaker = self.breaker();
         let was_closed = matches!(breaker.state(), BreakerState::Closed { .. });
         breaker.failed(now);
         drop(breaker);
         if was_closed {
-            tracing::warn!(%failure, "Redis is away; payments go on without the gateway fence and shared answers");
+            tracing::warn!(%failure, "Redis is unreachable; payments continue without the gateway fence and shared answers");
         }
         failure
     }
 
-    /// The client's own timeouts are as long as ours, and may end first.
-    fn words(&self, error: &RedisError) -> String {
-        if error.is_timeout() { self.late() } else { error.to_string() }
+    /// The client's own timeouts equal ours and may fire first.
+    fn error_text(&self, error: &RedisError) -> String {
+        if error.is_timeout() { self.timeout_text() } else { error.to_string() }
     }
 
-    fn late(&self) -> String {
-        format!("nothing within {} ms", self.timeout.as_millis())
+    fn timeout_text(&self) -> String {
+        format!("no answer within {} ms", self.timeout.as_millis())
     }
 
     fn now(&self) -> Time {
-        Time::from_ms(i64::try_from(self.begun.elapsed().as_millis()).unwrap_or(i64::MAX))
+        Time::from_ms(i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX))
     }
 
     fn breaker(&self) -> MutexGuard<'_, Breaker> {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    fn current(&self) -> MutexGuard<'_, CurrentConnection> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Line {
+impl CurrentConnection {
     fn connected(&self) -> Option<(u64, MultiplexedConnection)> {
         Some((self.number, self.connection.clone()?))
     }
 }
 
-/// Something of another kind stands under the name. Old servers wrap the word in what they say about the script.
-fn concerns_the_name_alone(error: &RedisError) -> bool {
-    const WORD: &str = "WRONGTYPE";
-    error.code() == Some(WORD) || error.detail().is_some_and(|detail| detail.contains(WORD))
+/// Whether the key holds a value of another type. Old servers wrap the code in a message about the
+/// script.
+fn is_wrong_type(error: &RedisError) -> bool {
+    const CODE: &str = "WRONGTYPE";
+    error.code() == Some(CODE) || error.detail().is_some_and(|detail| detail.contains(CODE))
 }
 
 impl std::fmt::Debug for Link {

@@ -1,28 +1,29 @@
-//! Where the server is and how to talk to it: a URL, read. What is said about a bad one never holds its password.
+//! The parsed Redis URL. Error messages never contain its password.
 
 use redis::{Client, ConnectionInfo, IntoConnectionInfo, TlsCertificates};
 use std::path::Path;
 
-/// Why a URL cannot be used.
+/// A Redis URL that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the Redis URL cannot be used: {0}; write redis://[:password@]host:port[/database], or rediss:// for TLS"
 )]
-pub struct BadUrl(String);
+pub struct RedisUrlError(String);
 
-/// What URLs may begin with, and whether that means TLS.
+/// URL schemes, and whether they mean TLS.
 const SCHEMES: [(&str, bool); 4] =
     [("redis://", false), ("rediss://", true), ("valkey://", false), ("valkeys://", true)];
 
-/// A server.
+/// A server to connect to.
 pub(crate) struct Target {
     pub(crate) client: Client,
 }
 
 impl Target {
-    /// Reads a URL. With TLS, `?sslrootcert=PATH` names a file of certificates to trust instead of the public ones.
-    pub(crate) fn parse(url: &str) -> Result<Target, BadUrl> {
-        let bad = |why: &str| BadUrl(why.to_owned());
+    /// Reads a URL. With TLS, `?sslrootcert=PATH` names a file of trusted certificates that
+    /// replaces the public ones.
+    pub(crate) fn parse(url: &str) -> Result<Target, RedisUrlError> {
+        let bad = |why: &str| RedisUrlError(why.to_owned());
         let (_, is_tls) = SCHEMES
             .into_iter()
             .find(|(scheme, _)| url.starts_with(scheme))
@@ -38,24 +39,26 @@ impl Target {
             }
             roots = Some(certificates(Path::new(&*value))?);
         }
-        let info: ConnectionInfo = base.into_connection_info().map_err(|error| BadUrl(reason(&error)))?;
+        let info: ConnectionInfo =
+            base.into_connection_info().map_err(|error| RedisUrlError(reason(&error)))?;
         let client = if is_tls {
             Client::build_with_tls(info, TlsCertificates { client_tls: None, root_cert: roots })
         } else {
             Client::open(info)
         };
-        Ok(Target { client: client.map_err(|error| BadUrl(reason(&error)))? })
+        Ok(Target { client: client.map_err(|error| RedisUrlError(reason(&error)))? })
     }
 }
 
-fn certificates(path: &Path) -> Result<Vec<u8>, BadUrl> {
-    let unreadable = |why: &str| BadUrl(format!("the certificates in {} do not read: {why}", path.display()));
+fn certificates(path: &Path) -> Result<Vec<u8>, RedisUrlError> {
+    let unreadable =
+        |why: &str| RedisUrlError(format!("the certificates in {} do not read: {why}", path.display()));
     let pem = std::fs::read(path).map_err(|error| unreadable(&error.to_string()))?;
     let is_pem = pem.windows(11).any(|part| part == b"-----BEGIN ");
     if is_pem { Ok(pem) } else { Err(unreadable("there are none")) }
 }
 
-/// The client's words name a part of the URL, never its text.
+/// The client's message names a part of the URL, never its text.
 fn reason(error: &redis::RedisError) -> String {
     error.to_string().to_lowercase()
 }

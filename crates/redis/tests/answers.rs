@@ -1,6 +1,6 @@
-//! Shared answers on a real server: found by others, never wrong, lost without harm.
+//! Shared answers on a real server: found by other processes, never wrong, harmless when lost.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use support::{PATIENT, SHORT, client, eventually, raw};
 
-/// An hour, the time all answers here are replayed.
+/// The replay window of all answers here: an hour.
 const WINDOW_MS: u64 = 3_600_000;
 
 fn answers(url: &str, timeout: Duration) -> SharedAnswers {
@@ -25,7 +25,7 @@ fn claim(number: i64) -> Claim {
     claim_in(number, ClaimState::Completed(settled(b"{\"paid\":true}", at(WINDOW_MS))))
 }
 
-/// Keeps the claim, and says under which key the server has it.
+/// Stores the claim's answer and returns its Redis key.
 async fn keep(url: &str, answers: &SharedAnswers, claim: &Claim) -> Vec<u8> {
     let keys = || raw::<Vec<Vec<u8>>>(url, &[b"KEYS", b"*"]);
     let before = keys();
@@ -34,7 +34,7 @@ async fn keep(url: &str, answers: &SharedAnswers, claim: &Claim) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn an_altered_cut_or_swollen_entry_is_as_good_as_none() {
+async fn an_altered_cut_or_swollen_entry_is_a_miss() {
     let server = Server::start(&[]).unwrap();
     let url = server.url();
     let answers = answers(&url, PATIENT);
@@ -56,7 +56,7 @@ async fn an_altered_cut_or_swollen_entry_is_as_good_as_none() {
 }
 
 #[tokio::test]
-async fn another_claims_entry_is_as_good_as_none() {
+async fn another_claims_entry_is_a_miss() {
     let server = Server::start(&[]).unwrap();
     let url = server.url();
     let answers = answers(&url, PATIENT);
@@ -68,7 +68,7 @@ async fn another_claims_entry_is_as_good_as_none() {
 }
 
 #[tokio::test]
-async fn something_of_another_kind_is_none_and_harms_no_other_entry() {
+async fn a_value_of_another_type_is_a_miss_and_harms_no_other_entry() {
     let server = Server::start(&[]).unwrap();
     let url = server.url();
     let answers = answers(&url, PATIENT);
@@ -96,7 +96,7 @@ async fn an_answer_is_found_by_other_processes_until_its_window_ends() {
 }
 
 #[tokio::test]
-async fn windows_without_an_end_do_not_pass_the_servers_numbers() {
+async fn endless_windows_are_cut_to_the_servers_limits() {
     let server = Server::start(&[]).unwrap();
     let answers = answers(&server.url(), PATIENT);
     let endless =

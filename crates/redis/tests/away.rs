@@ -1,6 +1,7 @@
-//! A server that is away, hangs, comes back or is another one: everybody goes on, within one timeout.
+//! A server that is down, hangs, comes back or is replaced: every caller goes on within one
+//! timeout.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -11,11 +12,11 @@ use std::sync::atomic::Ordering;
 use support::{LONG, ONE, PATIENT, SHORT, TWO, client, eventually, fences};
 
 fn unheard() -> FenceFailure {
-    FenceFailure::Unheard("nothing within 200 ms".to_owned())
+    FenceFailure::Unheard("no answer within 200 ms".to_owned())
 }
 
 #[tokio::test]
-async fn a_server_that_was_never_there_stops_nobody_and_is_found_when_it_comes() {
+async fn an_absent_server_stops_nobody_and_is_used_once_it_starts() {
     let mut server = Server::start(&[]).unwrap();
     server.kill().unwrap();
     let redis = client(&server.url(), PATIENT);
@@ -48,7 +49,7 @@ async fn a_killed_server_stops_nobody_and_works_again_when_it_is_back() {
 }
 
 #[tokio::test]
-async fn a_connection_that_broke_while_nobody_used_it_is_made_anew_unnoticed() {
+async fn a_connection_that_broke_while_idle_is_replaced_unnoticed() {
     let mut server = Server::start(&[]).unwrap();
     let redis = client(&server.url(), PATIENT);
     assert_eq!(redis.take("ch_1", ONE, LONG).await, Ok(true));
@@ -57,7 +58,7 @@ async fn a_connection_that_broke_while_nobody_used_it_is_made_anew_unnoticed() {
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_costs_one_timeout_and_then_nothing_while_it_rests() {
+async fn a_hanging_server_costs_one_timeout_per_cooldown() {
     let server = Server::start(&[]).unwrap();
     let redis = client(&server.url(), SHORT);
     let (fences, bypasses) = fences(&redis, Span::from_ms(100));
@@ -68,17 +69,17 @@ async fn a_server_that_hangs_costs_one_timeout_and_then_nothing_while_it_rests()
     fences.enter("ch_1", TWO).await.unwrap().leave().await;
     assert_eq!(bypasses.load(Ordering::SeqCst), 1);
     server.resume().unwrap();
-    // What was not heard may have been done when the server woke; its time ends it.
+    // An unanswered take may still be executed when the server wakes; its TTL ends it.
     eventually(Ok(true), || redis.take("ch_1", TWO, LONG)).await;
     eventually(Ok(false), || redis.take("ch_0", TWO, LONG)).await;
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_before_the_first_connection_is_as_if_it_were_away() {
+async fn a_server_that_hangs_before_the_first_connection_counts_as_unreachable() {
     let server = Server::start(&[]).unwrap();
     server.pause().unwrap();
     let redis = client(&server.url(), SHORT);
-    // The kernel accepts for it, so the connection may stand before nothing is said on it.
+    // The kernel accepts the connection, so connecting may succeed before the server stays silent.
     let answer = redis.take("ch_1", ONE, LONG).await;
     assert!(matches!(answer, Err(FenceFailure::Unheard(_) | FenceFailure::Unreachable(_))), "{answer:?}");
     server.resume().unwrap();
@@ -111,7 +112,7 @@ async fn a_hold_the_replica_never_saw_lets_a_second_holder_in_and_the_first_goes
     let relay = Relay::to(primary.port()).await.unwrap();
     let redis = client(&format!("redis://127.0.0.1:{}", relay.port()), PATIENT);
     let (fences, bypasses) = fences(&redis, LONG);
-    // Replication is not waited for: here it stops before the hold is taken.
+    // Replication is asynchronous: here it stops before the hold is taken.
     replica.promote().unwrap();
     let mut first = fences.enter("ch_1", ONE).await.unwrap();
     primary.kill().unwrap();

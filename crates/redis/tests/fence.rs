@@ -1,6 +1,6 @@
-//! The fence on a real server that is well.
+//! The fence on a healthy server.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use support::{LONG, ONE, PATIENT, TWO, client, eventually, fences, raw};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_processes_one_enters() {
+async fn one_of_many_processes_enters() {
     let server = Server::start(&[]).unwrap();
     let processes: Vec<_> = (0..4).map(|_| client(&server.url(), PATIENT)).collect();
     let takes = (0..64_u128).map(|number| {
@@ -28,7 +28,7 @@ async fn of_many_processes_one_enters() {
 }
 
 #[tokio::test]
-async fn a_strangers_token_renews_and_releases_nothing() {
+async fn a_foreign_token_renews_and_releases_nothing() {
     let server = Server::start(&[]).unwrap();
     let redis = client(&server.url(), PATIENT);
     assert_eq!(redis.take("ch_1", ONE, LONG).await, Ok(true));
@@ -41,7 +41,7 @@ async fn a_strangers_token_renews_and_releases_nothing() {
 }
 
 #[tokio::test]
-async fn a_hold_that_ended_may_be_taken_and_its_old_holder_has_lost() {
+async fn an_expired_hold_can_be_taken_and_its_old_holder_has_lost_it() {
     let server = Server::start(&[]).unwrap();
     let redis = client(&server.url(), PATIENT);
     assert_eq!(redis.take("ch_1", ONE, Span::from_ms(50)).await, Ok(true));
@@ -52,7 +52,7 @@ async fn a_hold_that_ended_may_be_taken_and_its_old_holder_has_lost() {
 }
 
 #[tokio::test]
-async fn renewing_and_taking_again_lengthen_the_hold() {
+async fn renewing_and_taking_again_extend_the_hold() {
     let server = Server::start(&[]).unwrap();
     let redis = client(&server.url(), PATIENT);
     let left = || raw::<i64>(&server.url(), &[b"PTTL", b"counterfoil:fence:ch_1"]);
@@ -65,7 +65,7 @@ async fn renewing_and_taking_again_lengthen_the_hold() {
 }
 
 #[tokio::test]
-async fn something_strange_under_one_name_is_a_failure_of_that_name_alone() {
+async fn a_foreign_value_under_one_name_fails_that_name_alone() {
     let server = Server::start(&[]).unwrap();
     let redis = client(&server.url(), PATIENT);
     let _: i64 = raw(&server.url(), &[b"LPUSH", b"counterfoil:fence:ch_1", b"x"]);
@@ -85,7 +85,7 @@ async fn a_full_server_stops_nobody() {
 }
 
 #[tokio::test]
-async fn operations_on_one_payment_meet_and_the_next_enters_when_one_leaves() {
+async fn operations_on_one_payment_exclude_each_other_until_one_leaves() {
     let server = Server::start(&[]).unwrap();
     let (here, bypasses_here) = fences(&client(&server.url(), PATIENT), LONG);
     let (there, bypasses_there) = fences(&client(&server.url(), PATIENT), LONG);

@@ -1,6 +1,6 @@
-//! TLS to the server, with certificates of our own.
+//! TLS to the server, with a private certificate authority.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -9,7 +9,7 @@ use counterfoil_testkit::redis::Server;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use support::{LONG, ONE, PATIENT, client};
 
-/// An authority, and a server's certificate and key that it signed.
+/// Makes a certificate authority, and a server's certificate and key signed by it.
 fn certificates(server_name: &str) -> (String, String, String) {
     let mut authority = CertificateParams::new(Vec::new()).unwrap();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -1,8 +1,8 @@
-//! How many sets a second the store commits, and how long one takes:
+//! Measures commits per second and their latency:
 //! `cargo run --release -p counterfoil-store-embedded --example commits -- DIR SECONDS PRODUCERS…`
 //!
-//! A charge is two sets. Every producer waits for each of its commits. The directory is kept, so a second run
-//! measures a store that has grown.
+//! A charge is two sets. A producer waits for every commit. The directory is kept, so a second run
+//! measures a larger store.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "a measurement that cannot go on should stop")]
 
@@ -52,7 +52,7 @@ async fn measure(dir: &std::path::Path, seconds: u64, producers: usize) {
     let opening = micros(ClockId::Monotonic);
     let store = Arc::new(EmbeddedStore::open(dir, options).expect("the store opens"));
     let opened = micros(ClockId::Monotonic) - opening;
-    // Ids go on where time is, so that runs on one directory never meet.
+    // Ids begin at the current time, so that runs on one directory never collide.
     let next = Arc::new(AtomicI64::new(store.now().ms() << 20));
     let (begun, cpu) = (micros(ClockId::Monotonic), micros(ClockId::ProcessCPUTime));
     let end = begun + seconds * 1_000_000;

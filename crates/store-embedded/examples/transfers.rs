@@ -1,9 +1,9 @@
-//! How many two-leg transactions a second the store commits in large sets:
+//! Measures two-leg transactions per second in large sets:
 //! `cargo run --release -p counterfoil-store-embedded --example transfers -- DIR SECONDS PRODUCERS ACCOUNTS`
 //!
-//! A plain set is 99 transactions between accounts without a guard; a guarded one is 33 transactions and the moves of
-//! their 66 balances. Every producer waits for each of its commits. The directory is kept, so a second run measures a
-//! store that has grown.
+//! A plain set is 99 transactions between accounts without a guard; a guarded set is 33
+//! transactions and the moves of 66 balances. A producer waits for every commit. The directory is
+//! kept, so a second run measures a larger store.
 
 #![allow(clippy::expect_used, reason = "a measurement that cannot go on should stop")]
 
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// Where the ids of one set begin after those of the set before: room for its transactions and its own.
+/// Ids per set: its transactions and its own.
 const STRIDE: i64 = 128;
 
 fn micros(clock: ClockId) -> u64 {
@@ -50,7 +50,7 @@ async fn measure(dir: &Path, seconds: i64, producers: i64, accounts: i64, guarde
         ..Options::default()
     };
     let store = Arc::new(EmbeddedStore::open(dir, options).expect("the store opens"));
-    // Ids go on where time is, so that runs on one directory never meet.
+    // Ids begin at the current time, so that runs on one directory never collide.
     let next = Arc::new(AtomicI64::new(store.now().ms() << 20));
     let (begun, cpu) = (micros(ClockId::Monotonic), micros(ClockId::ProcessCPUTime));
     let end = begun + seconds.unsigned_abs() * 1_000_000;
@@ -91,7 +91,7 @@ async fn measure(dir: &Path, seconds: i64, producers: i64, accounts: i64, guarde
     println!("  {} entries added up in {} µs", folded.totals.entries, micros(ClockId::Monotonic) - begun);
 }
 
-/// Two accounts that follow from the transaction's number, scattered.
+/// Two scattered accounts, derived from the transaction's number.
 fn pair(number: i64, accounts: i64) -> (i64, i64) {
     let from = (number.wrapping_mul(2_654_435_761) >> 8).rem_euclid(accounts);
     (1 + from, 1 + (from + 1 + number.rem_euclid(accounts - 1)) % accounts)
@@ -104,12 +104,12 @@ fn plain_set(first: i64, accounts: i64) -> ChangeSet {
     })
 }
 
-/// A set may move a balance only once, so its accounts are neighbours from a scattered place on.
+/// A set moves a balance only once, so its accounts are consecutive, from a scattered start.
 fn guarded_set(first: i64, accounts: i64) -> ChangeSet {
     let (start, _) = pair(first, accounts);
     (0..33).fold(set(first + 100), |set, at| {
         let (from, to) = (1 + (start + 2 * at) % accounts, 1 + (start + 2 * at + 1) % accounts);
-        // Money goes in without leaving, so that no floor is in the way.
+        // Only deposits, so that no floor refuses them.
         set.insert(transfer(first + at, from, to, 10)).shift(moving(from, FLOOR, posted(0))).shift(moving(
             to,
             FLOOR,

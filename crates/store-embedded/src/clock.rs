@@ -1,7 +1,8 @@
-//! The store's clock: an anchor plus the time since, as the kernel's boot clock counts it.
+//! The store's clock: an anchor plus the time since then by the kernel's boot clock.
 //!
-//! Promises: it never goes back, and moving the wall clock does not move it. The wall clock is asked once per boot
-//! of the machine, when the anchor is set; `CLOCK_BOOTTIME` also runs while the machine sleeps.
+//! Promises: store time never goes back, and moving the wall clock does not move it. The wall clock
+//! is read once per boot of the machine, when the anchor is set. `CLOCK_BOOTTIME` also runs while
+//! the machine sleeps.
 
 use counterfoil_core::types::time::Time;
 use rustix::time::{ClockId, clock_gettime};
@@ -10,17 +11,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-/// Where time comes from.
+/// The machine's clocks; tests replace them.
 pub trait TimeSource: Send + Sync {
     /// The wall clock, in milliseconds since the Unix epoch.
     fn wall_ms(&self) -> i64;
     /// Milliseconds since the machine was booted, sleep included.
     fn boottime_ms(&self) -> i64;
-    /// Names this boot of the machine; nothing if it cannot be told.
+    /// The id of this boot of the machine; none if the kernel does not tell it.
     fn boot_id(&self) -> Option<String>;
 }
 
-/// The machine's own clocks, asked of the kernel directly.
+/// The kernel's clocks.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemTime;
 
@@ -44,7 +45,7 @@ fn kernel_ms(clock: ClockId) -> i64 {
     time.tv_sec.saturating_mul(1_000).saturating_add(time.tv_nsec / 1_000_000)
 }
 
-/// For durations that are only reported.
+/// A clock for durations that are reported or bound a wait, never stored.
 pub(crate) fn monotonic() -> Duration {
     let time = clock_gettime(ClockId::Monotonic);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
@@ -53,22 +54,22 @@ pub(crate) fn monotonic() -> Duration {
 /// A moment at which store time and boot time are both known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Anchor {
-    /// Which boot the boot time belongs to.
+    /// The boot that the boot time belongs to.
     pub(crate) boot_id: Option<String>,
-    /// The boot clock.
     pub(crate) boottime_ms: i64,
-    /// The store's clock.
     pub(crate) store_ms: i64,
 }
 
 impl Anchor {
-    /// The anchor to go on from. `stored` is that of the last opening, `high_water` the time of the last commit.
+    /// The anchor of this opening. `stored` is the anchor of the last opening, `high_water` the
+    /// time of the last commit.
     pub(crate) fn resume(stored: Option<Anchor>, high_water: Time, source: &dyn TimeSource) -> Anchor {
         let boot_id = source.boot_id();
         let boottime_ms = source.boottime_ms();
         let continued = stored
             .filter(|anchor| anchor.boot_id.is_some() && anchor.boot_id == boot_id)
-            // A boot clock behind its own past is a restored image of the machine: as good as another boot.
+            // A boot clock behind its own past means a restored machine image: treat it as a new
+            // boot.
             .and_then(|anchor| {
                 let passed = boottime_ms.checked_sub(anchor.boottime_ms).filter(|ms| *ms >= 0)?;
                 Some(anchor.store_ms.saturating_add(passed))
@@ -93,7 +94,6 @@ impl Clock {
         Clock { latest_ms: AtomicI64::new(anchor.store_ms), source, anchor }
     }
 
-    /// The store's time.
     pub(crate) fn now(&self) -> Time {
         let passed = self.source.boottime_ms().saturating_sub(self.anchor.boottime_ms).max(0);
         let ms = self.anchor.store_ms.saturating_add(passed);

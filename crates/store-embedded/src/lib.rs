@@ -1,22 +1,20 @@
 //! The embedded store: one directory, one SQLite database, one writing process.
 //!
-//! It promises what the port asks for, durably: a commit is answered after its sync. It keeps rows in typed tables
-//! that any SQLite tool can read, and holds append-only history against raw SQL by triggers. It decides nothing:
-//! whether a set may commit is the judge's word. The file's format is drawn in `docs/storage/embedded.md`.
+//! It is a log-structured store over SQLite. A commit is durable in a write-ahead log (`log`) and
+//! readable from a memtable (`memtable`) before SQLite has its rows; a flusher (`flush`) writes
+//! them to typed tables (`tables`, `schema`) many groups at a time. One thread decides (`writer`),
+//! with the store port's judge as the only rule, and an index of idempotency keys (`key_index`)
+//! that spares it most look-ups. `docs/storage/embedded.md` describes the whole.
 
-mod background;
-mod checkpoint;
 mod clock;
-mod connect;
-mod display;
 mod error;
-mod lock;
+mod flush;
+mod key_index;
+mod log;
+mod memtable;
 mod open;
 mod options;
-mod progress;
 mod readers;
-mod redo;
-mod renew;
 mod schema;
 mod store;
 mod tables;
@@ -24,7 +22,7 @@ mod writer;
 
 pub use clock::{SystemTime, TimeSource};
 pub use error::OpenError;
-pub use options::{Fault, FaultHook, FaultPoint, LogBounds, Observe, Options, RedoBounds};
-pub use redo::{Files, Media, Tape};
+pub use log::{DiskFiles, LogFile, LogStorage};
+pub use options::{Fault, FaultHook, FaultPoint, LogBounds, Observe, Options, SqliteWalBounds};
 pub use schema::FORMAT;
 pub use store::EmbeddedStore;

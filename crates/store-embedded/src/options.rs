@@ -1,105 +1,105 @@
-//! What a caller may choose when opening a store.
+//! Options for opening a store.
 
 use crate::clock::{SystemTime, TimeSource};
-use crate::redo::{Files, Media};
+use crate::log::{DiskFiles, LogStorage};
 use rusqlite::{Error, ffi};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Told of every durable write: how many sets it carried and how long it took.
+/// Observes every durable group: the number of its sets, and how long it took.
 pub type Observe = Arc<dyn Fn(usize, Duration) + Send + Sync>;
 
-/// Asked before each of these steps; tests answer with a fault, or hold the writer up.
+/// Called at each [`FaultPoint`]; tests inject a fault or delay the thread.
 pub type FaultHook = Arc<dyn Fn(FaultPoint) -> Option<Fault> + Send + Sync>;
 
-/// How a store is opened.
 #[derive(Clone)]
 pub struct Options {
-    /// Connections for reads: more than the machine's cores gain nothing.
+    /// Connections for reads; more than the machine has cores gain nothing.
     pub readers: usize,
-    /// Where time comes from.
     pub time: Arc<dyn TimeSource>,
     /// For metrics.
     pub observe: Option<Observe>,
     /// For tests.
     pub fault: Option<FaultHook>,
-    /// Pages of 4 KiB the database may have: a quota. What does not fit is answered as a full disk.
+    /// A quota for the database, in pages of 4 KiB. A flush beyond it fails as on a full disk.
     pub pages_max: Option<u32>,
-    /// How long the write-ahead log gets. Tests shorten it, so that it starts over often.
+    /// Tests shorten SQLite's WAL, so that it restarts often.
+    pub sqlite_wal: SqliteWalBounds,
+    /// Tests shorten the segments of the write-ahead log.
     pub log: LogBounds,
-    /// How long the redo log gets. Tests shorten it.
-    pub redo: RedoBounds,
-    /// The disk the redo log lies on. Tests record it.
-    pub media: Arc<dyn Media>,
+    /// The files of the write-ahead log. Tests record them.
+    pub log_storage: Arc<dyn LogStorage>,
 }
 
-/// Lengths of the write-ahead log, in frames of 4 KiB.
+/// Lengths of SQLite's WAL, in frames of 4 KiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LogBounds {
-    /// Frames that are waited for before a step of a checkpoint.
+pub struct SqliteWalBounds {
+    /// A checkpoint step begins when this many frames are not copied.
     pub step: u32,
-    /// Frames after which the log should start over.
+    /// The WAL should restart beyond this length.
     pub long: u32,
-    /// Frames at which a large rest is better than a longer log.
+    /// The flusher copies the rest beyond this length, however large the rest is.
     pub too_long: u32,
-    /// A file that ever got longer than this is cut back. Well above what load alone brings it to: to free its end whenever it
-    /// starts over, and to allocate it again, costs the disk more than the space.
+    /// A longer file is truncated. Load alone stays well below: freeing and allocating the end of
+    /// the file at every restart would cost the disk more than the space is worth.
     pub kept: u32,
-    /// Frames the writer may be asked to copy itself.
+    /// The flusher may be asked to copy this many frames itself.
     pub rest: u32,
 }
 
-impl Default for LogBounds {
-    /// 8 MiB, 16 MiB, 32 MiB, 64 MiB and 1 MiB. An opening after a crash reads all of it and writes it again.
-    fn default() -> LogBounds {
-        LogBounds { step: 2_048, long: 4_096, too_long: 8_192, kept: 16_384, rest: 256 }
+impl Default for SqliteWalBounds {
+    /// 8 MiB, 16 MiB, 32 MiB, 64 MiB and 1 MiB. An opening after a crash reads and rewrites the
+    /// WAL.
+    fn default() -> SqliteWalBounds {
+        SqliteWalBounds { step: 2_048, long: 4_096, too_long: 8_192, kept: 16_384, rest: 256 }
     }
 }
 
-/// Lengths within the redo log, in bytes.
+/// Lengths in the write-ahead log, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RedoBounds {
-    /// Bytes after which a segment takes no further record; an opening looks through all of them.
+pub struct LogBounds {
+    /// A segment takes no further record beyond this length. An opening reads all heads in it.
     pub segment: u64,
-    /// A segment grows by so many bytes at a time.
+    /// A segment grows by this length at a time.
     pub extent: usize,
 }
 
-impl Default for RedoBounds {
-    /// 8 MiB, 1 MiB.
-    fn default() -> RedoBounds {
-        RedoBounds { segment: 8 << 20, extent: 1 << 20 }
+impl Default for LogBounds {
+    /// 8 MiB and 1 MiB.
+    fn default() -> LogBounds {
+        LogBounds { segment: 8 << 20, extent: 1 << 20 }
     }
 }
 
-/// Where the writer or the checkpointer stands.
+/// A point at which tests inject faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultPoint {
-    /// About to judge a group and to note its rows.
-    Write,
-    /// About to append them to the redo log.
-    Commit,
-    /// About to let the database show what it has executed.
-    Show,
-    /// About to sync the database after a step of a checkpoint.
+    /// Before a group is judged.
+    Judge,
+    /// Before a group is appended to the write-ahead log.
+    Append,
+    /// Before the commit of a flush.
+    Flush,
+    /// Between two flush transactions, while the write lock is free.
+    BetweenFlushes,
+    /// Before the database is synced after a checkpoint step.
     Checkpoint,
-    /// About to sync the write-ahead log after a step of a checkpoint.
-    CheckpointLog,
-    /// About to sync the log that an opening has written again.
-    Log,
+    /// Before SQLite's WAL is synced after a checkpoint step.
+    CheckpointWal,
+    /// Before an opening syncs the WAL that it has rewritten.
+    RewriteWal,
 }
 
-/// What goes wrong there.
+/// An injected fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// No space is left.
     DiskFull,
     /// The disk does not confirm a write.
     Sync,
 }
 
-/// What a test wants to happen at this point, as SQLite would tell it.
+/// The injected fault of this point, as an SQLite error.
 pub(crate) fn fault_at(hook: Option<&FaultHook>, point: FaultPoint) -> Result<(), Error> {
     let code = match hook.and_then(|hook| hook(point)) {
         None => return Ok(()),
@@ -118,9 +118,9 @@ impl Default for Options {
             observe: None,
             fault: None,
             pages_max: None,
+            sqlite_wal: SqliteWalBounds::default(),
             log: LogBounds::default(),
-            redo: RedoBounds::default(),
-            media: Arc::new(Files),
+            log_storage: Arc::new(DiskFiles),
         }
     }
 }

@@ -1,11 +1,9 @@
-//! The store itself: the port's questions, answered by the readers, the writer and the clock.
+//! The store port, implemented with the readers, the writer's queue, the memtable and the clock.
 
-use crate::checkpoint::Wal;
 use crate::clock::Clock;
-use crate::connect;
-use crate::display::{Display, Now};
-use crate::lock::Lock;
-use crate::progress::Progress;
+use crate::flush::{Flusher, Progress, SqliteWal};
+use crate::memtable::RowVersion;
+use crate::open::{Lock, connect};
 use crate::readers::Readers;
 use crate::tables;
 use crate::writer::{Health, Queue};
@@ -29,20 +27,19 @@ pub struct EmbeddedStore {
     pub(crate) secret: Masked<[u8; 32]>,
     pub(crate) clock: Arc<Clock>,
     pub(crate) readers: Readers,
-    /// Absent when the store was opened for reading only.
+    /// None if the store was opened for reading only.
     pub(crate) running: Option<Running>,
 }
 
-/// What a store that is open for writing keeps going. The file and the lock are let go last.
+/// The parts of a store that is open for writing. The file and the lock are released last.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) queue: Queue,
-    /// Let go before the connection in it is used to close.
-    pub(crate) display: Option<Arc<Display>>,
-    pub(crate) shows: Option<JoinHandle<()>>,
+    pub(crate) flusher: Option<Arc<Flusher>>,
+    pub(crate) flusher_thread: Option<JoinHandle<()>>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) health: Arc<Health>,
-    pub(crate) wal: Arc<Wal>,
+    pub(crate) wal: Arc<SqliteWal>,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) checkpointer: Option<JoinHandle<()>>,
     pub(crate) _file: Arc<File>,
@@ -50,10 +47,9 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Somebody waits for the database to show more.
-    fn nudge(&self) {
-        if let Some(display) = &self.display {
-            display.nudge();
+    fn request_flush(&self) {
+        if let Some(flusher) = &self.flusher {
+            flusher.request_flush();
         }
     }
 }
@@ -72,40 +68,41 @@ impl Store for EmbeddedStore {
     }
 
     async fn read(&self, keys: Vec<RowKey>) -> Result<Vec<Option<Row>>, ReadError> {
-        let Some(display) = self.running.as_ref().and_then(|running| running.display.as_ref()) else {
+        let Some(flusher) = self.running.as_ref().and_then(|running| running.flusher.as_ref()) else {
             return self.readers.with(|db| {
-                // One transaction sees one moment.
-                let moment = db.unchecked_transaction()?;
-                keys.iter().map(|key| tables::load(&moment, key)).collect()
+                // One transaction is one snapshot.
+                let snapshot = db.unchecked_transaction()?;
+                keys.iter().map(|key| tables::load(&snapshot, key)).collect()
             });
         };
-        let (hidden, ()) = display.find(&keys, || ());
-        if let Some(rows) = hidden.into_iter().map(|now| now.map(Now::into_row)).collect() {
+        let (unflushed, ()) = flusher.find(&keys, || ());
+        if let Some(rows) = unflushed.into_iter().map(|version| version.map(RowVersion::into_row)).collect() {
             return Ok(rows);
         }
         self.readers.with(|db| {
             if let [key] = keys.as_slice() {
                 return Ok(vec![tables::load(db, key)?]);
             }
-            let moment = db.unchecked_transaction()?;
-            // What is hidden at the moment the transaction sees is laid over it.
-            let (hidden, looked) = display.find(&keys, || tables::commits::last(&moment));
-            looked?;
-            let rows = keys.iter().zip(hidden).map(|(key, now)| match now {
-                Some(now) => Ok(now.into_row()),
-                None => tables::load(&moment, key),
+            let snapshot = db.unchecked_transaction()?;
+            // The first query begins the snapshot under the memtable's lock, so that both are of
+            // the same moment.
+            let (unflushed, begun) = flusher.find(&keys, || tables::commits::last(&snapshot));
+            begun?;
+            let rows = keys.iter().zip(unflushed).map(|(key, version)| match version {
+                Some(version) => Ok(version.into_row()),
+                None => tables::load(&snapshot, key),
             });
             rows.collect()
         })
     }
 
     async fn scan(&self, scan: Scan) -> Result<Vec<Row>, ReadError> {
-        self.sees_all().await?;
+        self.wait_until_all_flushed().await?;
         self.readers.with(|db| tables::scan(db, &scan))
     }
 
     async fn due(&self, due: Due, now: Time, limit: usize) -> Result<Vec<Row>, ReadError> {
-        self.sees_all().await?;
+        self.wait_until_all_flushed().await?;
         self.readers.with(|db| tables::due(db, due, now, limit))
     }
 
@@ -117,23 +114,23 @@ impl Store for EmbeddedStore {
     }
 
     async fn committed(&self, id: SetId) -> Result<Option<CommitReceipt>, ReadError> {
-        // After a sync that failed, a set that is not visible now may still be found by the next opening.
+        // After a failed sync, the next opening may still find a set that is not visible now.
         if let Some(ailment) = self.running.as_ref().and_then(|running| running.health.ailment()) {
             return Err(ReadError(ailment.to_owned()));
         }
-        self.sees_all().await?;
+        self.wait_until_all_flushed().await?;
         self.readers.with(|db| tables::commits::of_set(db, id))
     }
 
     async fn feed(&self, after: Position, limit: usize) -> Result<Vec<Committed>, ReadError> {
         let page = || self.readers.with(|db| tables::commits::after(db, after, tables::bound(limit)));
-        if self.running.as_ref().is_some_and(|running| running.progress.hides_any()) {
-            // Positions leave no gap, so nothing that is hidden belongs into a page that is full without it.
-            let shown = page()?;
-            if shown.len() >= limit {
-                return Ok(shown);
+        if self.running.as_ref().is_some_and(|running| running.progress.has_unflushed()) {
+            // Positions have no gaps: no unflushed commit belongs into a page that is full already.
+            let flushed = page()?;
+            if flushed.len() >= limit {
+                return Ok(flushed);
             }
-            self.sees_all().await?;
+            self.wait_until_all_flushed().await?;
         }
         page()
     }
@@ -145,7 +142,7 @@ impl Store for EmbeddedStore {
         page: EntryPage,
         limit: usize,
     ) -> Result<Vec<AccountEntry>, ReadError> {
-        self.sees_all().await?;
+        self.wait_until_all_flushed().await?;
         self.readers.with(|db| {
             if !tables::owners::may_see(db, tenant, account)? {
                 return Ok(Vec::new());
@@ -162,8 +159,8 @@ impl Store for EmbeddedStore {
         upto: Upto,
     ) -> Result<Folded, ReadError> {
         match upto {
-            Upto::Position(position) => self.sees(position).await?,
-            Upto::Now | Upto::Time(_) => self.sees_all().await?,
+            Upto::Position(position) => self.wait_until_flushed(position).await?,
+            Upto::Now | Upto::Time(_) => self.wait_until_all_flushed().await?,
         }
         self.readers.with(|db| {
             if !tables::owners::may_see(db, tenant, account)? {
@@ -174,29 +171,29 @@ impl Store for EmbeddedStore {
     }
 
     async fn tally(&self, now: Time) -> Result<Tally, ReadError> {
-        self.sees_all().await?;
+        self.wait_until_all_flushed().await?;
         self.readers.with(|db| tables::outbox::tally(db, now))
     }
 
     fn settled_elsewhere(&self, _: ClaimId) -> Option<impl Future<Output = ()> + Send> {
-        // There is nobody else.
+        // One process writes; there is no elsewhere.
         None::<std::future::Ready<()>>
     }
 }
 
 impl EmbeddedStore {
-    /// Waits until the database shows everything that was answered.
-    async fn sees_all(&self) -> Result<(), ReadError> {
-        self.sees(Position(u64::MAX)).await
+    /// Waits until everything that was answered is flushed.
+    async fn wait_until_all_flushed(&self) -> Result<(), ReadError> {
+        self.wait_until_flushed(Position(u64::MAX)).await
     }
 
-    /// Waits until the database shows everything that was answered, up to a position.
-    async fn sees(&self, upto: Position) -> Result<(), ReadError> {
+    /// Waits until everything that was answered is flushed, up to a position.
+    async fn wait_until_flushed(&self, upto: Position) -> Result<(), ReadError> {
         let Some(running) = &self.running else { return Ok(()) };
-        running.progress.sees(upto.0, || running.nudge()).await
+        running.progress.wait_until_flushed(upto.0, || running.request_flush()).await
     }
 
-    /// Commits what waits, copies the log into the database and closes the files. Dropping the store does the same.
+    /// Commits the waiting sets, flushes, checkpoints and closes. Dropping the store does the same.
     pub fn close(self) {
         drop(self);
     }
@@ -206,31 +203,31 @@ impl Drop for EmbeddedStore {
     fn drop(&mut self) {
         let Some(running) = &mut self.running else { return };
         running.queue.stop();
-        if let Some(thread) = running.shows.take() {
-            // One that panicked left the rest in the redo log: it is played at the next opening.
+        if let Some(thread) = running.flusher_thread.take() {
+            // After a panic the next opening replays the unflushed groups.
             let _ = thread.join();
         }
         running.stop.store(true, Ordering::Release);
         running.wal.wake();
         if let Some(thread) = running.checkpointer.take() {
-            // A checkpointer that panicked left the log as it is: it is read at the next opening.
+            // After a panic the next opening reads SQLite's WAL.
             let _ = thread.join();
         }
         self.readers = Readers::new(Vec::new());
-        let Some(db) = running.display.take().and_then(Arc::into_inner).map(Display::into_connection) else {
+        let Some(db) = running.flusher.take().and_then(Arc::into_inner).map(Flusher::into_connection) else {
             return;
         };
         if running.health.ailment().is_some() {
-            // The log is what the next opening recovers from: closing must not touch it.
+            // The next opening recovers from the WAL, so closing must not touch it.
             return;
         }
-        // The log must be synced before it is copied, although commits were not.
+        // The WAL must be synced before it is copied, although commits were not.
         let copied = connect::sync_commits(&db);
         let copied = copied.and_then(|()| db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
-        // Only a log of which nothing is needed any more is removed with the connection.
-        let ended = copied.and_then(|()| connect::copy_on_close(&db, true));
+        // SQLite may remove the WAL with the connection only after a complete copy.
+        let ended = copied.and_then(|()| connect::checkpoint_on_close(&db, true));
         if let Err(error) = ended {
-            tracing::warn!(%error, "the store's log could not be copied at the end; the next opening reads it");
+            tracing::warn!(%error, "SQLite's WAL could not be copied at the end; the next opening reads it");
         }
     }
 }

@@ -117,7 +117,7 @@ async fn after_a_reboot_the_wall_clock_counts_unless_it_is_behind_the_last_commi
 }
 
 #[test]
-fn a_boot_clock_behind_its_past_is_another_boot() {
+fn a_boot_clock_behind_its_past_counts_as_another_boot() {
     let dir = tempfile::tempdir().unwrap();
     let machine = Machine::new();
     drop(machine.open(dir.path()));
@@ -127,7 +127,7 @@ fn a_boot_clock_behind_its_past_is_another_boot() {
 }
 
 #[test]
-fn time_stands_rather_than_going_back() {
+fn time_stands_still_rather_than_going_back() {
     let dir = tempfile::tempdir().unwrap();
     let machine = Machine::new();
     let store = machine.open(dir.path());
@@ -140,7 +140,7 @@ fn time_stands_rather_than_going_back() {
 }
 
 #[test]
-fn the_machine_itself_tells_time() {
+fn the_kernels_clocks_advance() {
     let dir = tempfile::tempdir().unwrap();
     let store = support::open(dir.path());
     let first = store.now();

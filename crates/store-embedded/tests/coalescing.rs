@@ -1,5 +1,5 @@
-//! Rows that are written together, late and only as they ended, are the rows that were written one by one, and those that
-//! the redo log brings back.
+//! Folding writes in a flush changes nothing: single flushes, batched flushes and a replay of the
+//! log leave the same rows.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -23,7 +23,7 @@ use support::{Commit, enqueue, raw};
 const NOON: Time = Time::from_ms(1_790_000_000_000);
 const DAYS: Span = Span::from_ms(3 * 24 * 3_600_000);
 
-/// A machine on which no time passes: what is stored depends on nothing else.
+/// A machine on which no time passes, so that stored rows depend on the sets alone.
 struct Still;
 
 impl TimeSource for Still {
@@ -34,7 +34,7 @@ impl TimeSource for Still {
         5_000
     }
     fn boot_id(&self) -> Option<String> {
-        Some("the only one".to_owned())
+        Some("one boot".to_owned())
     }
 }
 
@@ -42,7 +42,7 @@ fn open(dir: &Path) -> EmbeddedStore {
     EmbeddedStore::open(dir, Options { time: Arc::new(Still), ..Options::default() }).unwrap()
 }
 
-/// Makes sets under names of their own.
+/// Builds sets with consecutive ids.
 #[derive(Default)]
 struct Sets(Vec<ChangeSet>);
 
@@ -59,7 +59,7 @@ impl Sets {
         self.0.push(work.opening(self.number()));
     }
 
-    /// Its lease is renewed and its work put off.
+    /// Renews the lease and puts the work off.
     fn renew(&mut self, work: &mut Work) {
         let (claim, outbox) = (work.claim.revision, work.outbox.revision);
         work.claim.revision += 1;
@@ -75,7 +75,7 @@ impl Sets {
         self.0.push(work.settling(self.number(), NOON, bytes::Bytes::from_static(b"{\"id\":1}")));
     }
 
-    /// Its answer is given up, and then its key.
+    /// Expires the answer and, if wanted, removes the key.
     fn sweep(&mut self, work: &Work, removes: bool) {
         let answered = work.answered(NOON, bytes::Bytes::new());
         let expired = Claim {
@@ -89,7 +89,7 @@ impl Sets {
         }
     }
 
-    /// The key of one means another.
+    /// Reuses the key for another charge.
     fn reuse(&mut self, work: &Work, number: i64) -> Work {
         let mut next = fresh(number);
         next.claim.id = work.claim.id;
@@ -118,7 +118,7 @@ fn fresh(number: i64) -> Work {
     work(number, NOON)
 }
 
-/// Every way a row can come, change and go.
+/// Sets that insert, change, reuse and remove rows in every way.
 fn sets() -> Vec<ChangeSet> {
     let mut sets = Sets::default();
     let mut works: Vec<Work> = (1..=8).map(|number| work(number * 100, NOON)).collect();
@@ -137,7 +137,7 @@ fn sets() -> Vec<ChangeSet> {
     sets.sweep(&works[1], true);
     sets.sweep(&works[2], false);
     sets.transfer(-30);
-    // A key that was removed is claimed as if it had never been.
+    // A removed key is claimed again.
     let mut again = work(1_000, NOON);
     again.claim.id = works[1].claim.id;
     again.outbox.claim = works[1].claim.id;
@@ -151,7 +151,7 @@ fn sets() -> Vec<ChangeSet> {
     sets.0
 }
 
-/// Everything the database holds that is not about the opening itself.
+/// All tables except `meta`, which every opening writes.
 fn dump(dir: &Path) -> BTreeMap<String, Vec<Vec<Value>>> {
     let db = raw(dir);
     let mut names = db
@@ -193,8 +193,8 @@ async fn all_together(dir: &Path) {
     }
 }
 
-/// The database as it was at first, and a redo log that has everything.
-async fn from_the_redo_log(dir: &Path) {
+/// An empty database with a log that has every set.
+async fn from_the_log(dir: &Path) {
     drop(open(dir));
     let store = open(dir);
     let files = ["counterfoil.db", "counterfoil.db-wal"].map(|name| dir.join(name));
@@ -211,11 +211,11 @@ async fn from_the_redo_log(dir: &Path) {
 }
 
 #[tokio::test]
-async fn late_and_together_is_as_one_by_one_and_as_played_again() {
+async fn batched_flushes_single_flushes_and_a_replay_leave_the_same_rows() {
     let [slow, fast, played] = [(); 3].map(|()| tempfile::tempdir().unwrap());
     one_by_one(slow.path()).await;
     all_together(fast.path()).await;
-    from_the_redo_log(played.path()).await;
+    from_the_log(played.path()).await;
     let expected = dump(slow.path());
     assert_eq!((expected["claims"].len(), expected["outbox"].len()), (8, 2));
     assert_eq!(expected["commits"].len(), sets().len());

@@ -1,4 +1,4 @@
-//! The port's own suite, on a fresh directory for each case.
+//! The port's conformance suite, on a fresh directory for each case.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 

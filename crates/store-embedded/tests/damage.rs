@@ -1,4 +1,4 @@
-//! Damage: a store whose pages were lost says so; it neither panics nor tells what was never written.
+//! Damage: a store with lost pages reports errors; it neither panics nor returns wrong rows.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -20,7 +20,7 @@ use support::{one_charge, open};
 
 const PAGE: usize = 4_096;
 
-/// A closed store's file, and what is in it.
+/// The file of a closed store, and the work in it.
 async fn filled(dir: &Path) -> (Vec<u8>, Vec<Work>) {
     let store = open(dir);
     let mut all = Vec::new();
@@ -35,7 +35,7 @@ async fn filled(dir: &Path) -> (Vec<u8>, Vec<Work>) {
     (fs::read(dir.join("counterfoil.db")).unwrap(), all)
 }
 
-/// An operation, a payout, and a row of the ledger of every kind.
+/// An operation, a payout, and one row of every kind of the ledger.
 fn others() -> [Row; 10] {
     [
         operation(1, 1).into(),
@@ -83,7 +83,7 @@ async fn a_lost_page_is_an_error_and_never_a_wrong_row() {
         let Ok(store) = try_open(&dir.path().join(page.to_string()), &damaged) else {
             continue;
         };
-        let mut hurt = everything_else(&store).await;
+        let mut failed = everything_else(&store).await;
         let charges = all.iter().flat_map(|work| -> [Row; 4] {
             let work = work.clone();
             [work.claim.into(), work.charge.into(), work.outbox.into(), work.audit.into()]
@@ -91,13 +91,13 @@ async fn a_lost_page_is_an_error_and_never_a_wrong_row() {
         for row in charges.chain(others()) {
             match store.read(vec![row.key()]).await {
                 Ok(found) => assert_eq!(found, [Some(row)], "page {page}"),
-                Err(_) => hurt = true,
+                Err(_) => failed = true,
             }
         }
         let answer = store.commit(one_charge(&store, 1_000)).await;
         let answered = matches!(answer, Ok(_) | Err(CommitError::Unavailable(_) | CommitError::InDoubt(_)));
         assert!(answered, "page {page}: {answer:?}");
-        if !(hurt || answer.is_err()) {
+        if !(failed || answer.is_err()) {
             unnoticed.push(page);
         }
     }
@@ -105,11 +105,11 @@ async fn a_lost_page_is_an_error_and_never_a_wrong_row() {
     assert_eq!(unnoticed, [0; 0], "these pages were lost unnoticed");
 }
 
-/// Whether any of the wider reads fails.
+/// Whether any list, sum or page fails.
 async fn everything_else(store: &EmbeddedStore) -> bool {
-    let mut hurt = store.feed(Position(0), 1_000).await.is_err() || store.tally(Time::MAX).await.is_err();
+    let mut failed = store.feed(Position(0), 1_000).await.is_err() || store.tally(Time::MAX).await.is_err();
     for what in [Due::Outbox, Due::Claims, Due::Holds] {
-        hurt |= store.due(what, Time::MAX, 1_000).await.is_err();
+        failed |= store.due(what, Time::MAX, 1_000).await.is_err();
     }
     for tenant in (1..=4).map(TenantId::from_i64) {
         for scan in [
@@ -120,11 +120,11 @@ async fn everything_else(store: &EmbeddedStore) -> bool {
             Scan::AccountsOf { tenant, before: None, limit: 1_000 },
             Scan::TransactionsOf { tenant, before: None, limit: 1_000 },
         ] {
-            hurt |= store.scan(scan).await.is_err();
+            failed |= store.scan(scan).await.is_err();
         }
     }
-    hurt |= store.entries(TENANT, account_id(1), EntryPage::Before(None), 1_000).await.is_err();
-    hurt |= store.fold(TENANT, account_id(1), Position(0), Upto::Now).await.is_err();
+    failed |= store.entries(TENANT, account_id(1), EntryPage::Before(None), 1_000).await.is_err();
+    failed |= store.fold(TENANT, account_id(1), Position(0), Upto::Now).await.is_err();
     for scan in [
         Scan::Tenants,
         Scan::ApiKeys,
@@ -134,12 +134,12 @@ async fn everything_else(store: &EmbeddedStore) -> bool {
         Scan::DoubtOn { payment: Payment::Charge(ChargeId::from_i64(1)), limit: 9 },
         Scan::DoubtOn { payment: Payment::Payout(PayoutId::from_i64(1)), limit: 9 },
     ] {
-        hurt |= store.scan(scan).await.is_err();
+        failed |= store.scan(scan).await.is_err();
     }
     for set in (1..=122).map(SetId::from_i64) {
-        hurt |= store.committed(set).await.is_err();
+        failed |= store.committed(set).await.is_err();
     }
-    hurt
+    failed
 }
 
 #[tokio::test]

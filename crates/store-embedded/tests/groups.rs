@@ -1,11 +1,10 @@
-//! Groups: neighbours are left alone, a full queue throttles, and every failure is answered for what it is.
+//! Groups: a refused set leaves its neighbours alone, a full queue throttles, and every failure has
+//! its own answer.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
 mod support;
 
-use counterfoil_core::idempotency::claim::ClaimId;
-use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::id::{ChargeId, SetId, TenantId};
 use counterfoil_core::types::limits::COMMIT_QUEUE_MAX;
 use counterfoil_store::conformance::fixtures::ledger::{FLOOR, account_id, moving, posted, transfer};
@@ -14,15 +13,13 @@ use counterfoil_store::{
     ChangeSet, CommitError, EntryPage, Position, RefusalReason, Row, RowKey, Store, Upto,
 };
 use counterfoil_store_embedded::{EmbeddedStore, Fault, FaultHook, FaultPoint, Options};
-use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use support::rows::work;
 use support::{
     Commit, charge_is_there, claim_of, enqueue, gate, one_charge, open, open_with_fault, unavailable,
 };
 
-/// A hook that answers the given faults at `point`, one after the other.
+/// A hook that injects the given faults at `point`, one after the other.
 fn faults<const N: usize>(point: FaultPoint, faults: [Option<Fault>; N]) -> FaultHook {
     let left = Mutex::new(faults.into_iter());
     Arc::new(move |at| if at == point { left.lock().unwrap().next().flatten() } else { None })
@@ -47,7 +44,7 @@ async fn one_group_has_one_order_and_every_set_its_own_answer() {
     let mut commits: Vec<Commit> = vec![Box::pin(store.commit(one_charge(&store, 100)))];
     enqueue(&mut commits).await;
     gate.reached.recv().unwrap();
-    // All of these wait while the writer is at its first group, so they make the second.
+    // These sets wait while the writer is at its first group, so they form the second group.
     commits.push(Box::pin(store.commit(first.opening(1))));
     commits.push(Box::pin(store.commit(twin.opening(2))));
     commits.push(Box::pin(store.commit(first.settling(3, now, bytes::Bytes::from_static(b"{}")))));
@@ -76,7 +73,7 @@ async fn a_set_the_tables_refuse_fails_alone() {
     let store = open_with_fault(dir.path(), hook);
     let now = store.now();
     let (first, second) = (work(1, now), work(2, now));
-    // Two keys that made the same charge: no caller does this, and the judge does not see it.
+    // Two keys with the same charge: no correct caller does this, and the judge does not see it.
     let mut impostor = second.claim.clone();
     impostor.subject = first.claim.subject;
     let mut commits: Vec<Commit> = vec![Box::pin(store.commit(one_charge(&store, 100)))];
@@ -97,7 +94,7 @@ async fn a_set_the_tables_refuse_fails_alone() {
 }
 
 #[tokio::test]
-async fn two_claims_of_one_set_that_make_the_same_are_refused() {
+async fn two_claims_of_one_set_with_the_same_subject_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     let (first, mut second) = (work(1, store.now()), work(2, store.now()));
@@ -108,7 +105,7 @@ async fn two_claims_of_one_set_that_make_the_same_are_refused() {
 }
 
 #[tokio::test]
-async fn a_number_that_is_another_tenants_is_not_given_again() {
+async fn an_id_of_another_tenant_is_not_assigned_again() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     let first = work(7, store.now());
@@ -129,7 +126,7 @@ async fn a_number_that_is_another_tenants_is_not_given_again() {
 }
 
 #[tokio::test]
-async fn a_name_that_was_committed_is_not_committed_again() {
+async fn a_set_id_is_not_committed_twice() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     store.commit(one_charge(&store, 7)).await.unwrap();
@@ -163,9 +160,9 @@ async fn a_full_queue_throttles_and_nothing_that_waits_is_lost() {
 }
 
 #[tokio::test]
-async fn a_full_disk_fails_the_group_and_is_over_when_there_is_space() {
+async fn a_full_disk_fails_the_group_and_writing_goes_on_when_there_is_space() {
     let dir = tempfile::tempdir().unwrap();
-    let hook = faults(FaultPoint::Write, [None, Some(Fault::DiskFull), Some(Fault::DiskFull)]);
+    let hook = faults(FaultPoint::Judge, [None, Some(Fault::DiskFull), Some(Fault::DiskFull)]);
     let store = open_with_fault(dir.path(), hook);
     store.commit(one_charge(&store, 1)).await.unwrap();
     for _ in 0..2 {
@@ -178,7 +175,7 @@ async fn a_full_disk_fails_the_group_and_is_over_when_there_is_space() {
 }
 
 #[tokio::test]
-async fn a_quota_that_is_used_up_refuses_and_a_larger_one_goes_on() {
+async fn an_exhausted_quota_refuses_sets_until_it_is_raised() {
     let dir = tempfile::tempdir().unwrap();
     let store =
         EmbeddedStore::open(dir.path(), Options { pages_max: Some(60), ..Options::default() }).unwrap();
@@ -191,8 +188,8 @@ async fn a_quota_that_is_used_up_refuses_and_a_larger_one_goes_on() {
     };
     assert!(why.contains("no space left") && stored > 10, "{stored}: {why}");
     let last = vec![RowKey::Charge(work(stored, store.now()).charge.tenant, ChargeId::from_i64(stored))];
-    assert!(store.read(last).await.unwrap()[0].is_some(), "what is durable is there, shown or not");
-    assert!(store.tally(store.now()).await.is_err(), "a sum that lacks it is not given");
+    assert!(store.read(last).await.unwrap()[0].is_some(), "a durable row is found, flushed or not");
+    assert!(store.tally(store.now()).await.is_err(), "an incomplete sum is an error");
     drop(store);
     let store = open(dir.path());
     assert!(charge_is_there(&store, stored).await && !charge_is_there(&store, stored + 1).await);
@@ -203,7 +200,7 @@ async fn a_quota_that_is_used_up_refuses_and_a_larger_one_goes_on() {
 #[tokio::test]
 async fn a_commit_without_space_is_in_doubt_and_writing_goes_on() {
     let dir = tempfile::tempdir().unwrap();
-    let store = open_with_fault(dir.path(), faults(FaultPoint::Commit, [Some(Fault::DiskFull)]));
+    let store = open_with_fault(dir.path(), faults(FaultPoint::Append, [Some(Fault::DiskFull)]));
     let set = SetId::from_i64(1);
     assert_eq!(store.commit(one_charge(&store, 1)).await, Err(CommitError::InDoubt(set)));
     assert_eq!(store.committed(set).await, Ok(None));
@@ -212,9 +209,9 @@ async fn a_commit_without_space_is_in_doubt_and_writing_goes_on() {
 }
 
 #[tokio::test]
-async fn after_a_sync_that_failed_nothing_is_written_or_denied_until_reopened() {
+async fn after_a_failed_sync_nothing_is_written_or_denied_until_reopened() {
     let dir = tempfile::tempdir().unwrap();
-    let store = open_with_fault(dir.path(), faults(FaultPoint::Commit, [None, Some(Fault::Sync)]));
+    let store = open_with_fault(dir.path(), faults(FaultPoint::Append, [None, Some(Fault::Sync)]));
     store.commit(one_charge(&store, 1)).await.unwrap();
     let set = SetId::from_i64(2);
     assert_eq!(store.commit(one_charge(&store, 2)).await, Err(CommitError::InDoubt(set)));
@@ -222,10 +219,7 @@ async fn after_a_sync_that_failed_nothing_is_written_or_denied_until_reopened() 
         let why = unavailable(store.commit(one_charge(&store, number)).await);
         assert!(why.contains("restart to recover"), "{why}");
     }
-    assert!(
-        store.committed(set).await.is_err(),
-        "the disk alone knows, and it is not asked before a restart"
-    );
+    assert!(store.committed(set).await.is_err(), "only the next opening can tell");
     assert!(charge_is_there(&store, 1).await, "what was committed is still read");
     drop(store);
     let store = open(dir.path());
@@ -239,7 +233,7 @@ async fn a_writer_that_dies_leaves_nobody_waiting() {
     let store = open_with_fault(dir.path(), Arc::new(|_| panic!("the writer dies, as this test wants")));
     let set = SetId::from_i64(1);
     assert_eq!(store.commit(one_charge(&store, 1)).await, Err(CommitError::InDoubt(set)));
-    // The thread may still be on its way out; then the set is doubtful, afterwards it is refused.
+    // A set is in doubt while the thread is still ending, and refused afterwards.
     let why = loop {
         match store.commit(one_charge(&store, 2)).await {
             Err(CommitError::Unavailable(why)) => break why,
@@ -252,87 +246,15 @@ async fn a_writer_that_dies_leaves_nobody_waiting() {
     open(dir.path());
 }
 
-#[tokio::test]
-async fn a_row_another_program_wrote_is_seen_by_the_next_group() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path());
-    let work = work(1, store.now());
-    store.commit(work.opening(1)).await.unwrap();
-    support::raw(dir.path()).execute("UPDATE outbox SET revision = 7", []).unwrap();
-    let answer = store.commit(work.settling(2, store.now(), bytes::Bytes::new())).await;
-    let Err(CommitError::Refused(refusal)) = answer else { panic!("{answer:?}") };
-    assert_eq!((refusal.change, refusal.reason), (2, RefusalReason::Stale));
-}
-
-#[tokio::test]
-async fn a_key_that_another_program_wrote_is_found() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path());
-    let (first, mut second) = (work(1, store.now()), work(2, store.now()));
-    store.commit(first.opening(1)).await.unwrap();
-    store.tally(store.now()).await.unwrap();
-    let id = ClaimId::from_digest(Digest::from_bytes([7; 32]));
-    let copy = "CREATE TEMP TABLE copy AS SELECT * FROM claims; \
-        UPDATE copy SET subject = 1000, id = unhex(replace(hex(zeroblob(32)), '00', '07')); \
-        INSERT INTO claims SELECT * FROM copy";
-    support::raw(dir.path()).execute_batch(copy).unwrap();
-    (second.claim.id, second.claim.tenant) = (id, first.claim.tenant);
-    let refused = store.commit(set(2).insert(second.claim)).await;
-    let Err(CommitError::Refused(refusal)) = refused else { panic!("{refused:?}") };
-    assert!(matches!(refusal.found, Some(Row::Claim(claim)) if claim.id == id));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_else_writes_while_a_group_is_judged_though_the_one_before_was_just_shown() {
-    let dir = tempfile::tempdir().unwrap();
-    let (arrive, reached) = channel();
-    let (judge_on, judging) = channel::<()>();
-    let (show_on, showing) = channel::<()>();
-    let (at_write, at_show) = (Mutex::new((0, arrive, judging)), Mutex::new(showing));
-    let hook: FaultHook = Arc::new(move |point| {
-        if point == FaultPoint::Show {
-            let _ = at_show.lock().unwrap().recv();
-        }
-        if point == FaultPoint::Write {
-            let (judged, arrive, judging) = &mut *at_write.lock().unwrap();
-            *judged += 1;
-            if *judged == 2 {
-                arrive.send(()).unwrap();
-                judging.recv().unwrap();
-            }
-        }
-        None
-    });
-    let store = open_with_fault(dir.path(), hook);
-    store.commit(one_charge(&store, 1)).await.unwrap();
-    let mut commits: Vec<Commit> = vec![Box::pin(store.commit(one_charge(&store, 2)))];
-    enqueue(&mut commits).await;
-    // The second group was begun while the first was hidden, so its writer took no lock.
-    reached.recv().unwrap();
-    drop(show_on);
-    assert!(charge_is_there(&store, 1).await);
-    let db = support::raw(dir.path());
-    db.busy_timeout(Duration::ZERO).unwrap();
-    // The display takes it a moment after it has shown the first.
-    while db.execute_batch("BEGIN IMMEDIATE; ROLLBACK").is_ok() {
-        std::thread::yield_now();
-    }
-    judge_on.send(()).unwrap();
-    for commit in commits {
-        commit.await.unwrap();
-    }
-    assert!(charge_is_there(&store, 2).await);
-}
-
-/// What account 1 is said to have, and how often it was moved.
-async fn told(store: &EmbeddedStore) -> Option<(i64, u64)> {
+/// The posted balance of account 1 and its revision.
+async fn balance(store: &EmbeddedStore) -> Option<(i64, u64)> {
     match store.read(vec![RowKey::Balance(TENANT, account_id(1), 0)]).await.unwrap().remove(0) {
         Some(Row::Balance(balance)) => Some((balance.posted, balance.revision)),
         _ => None,
     }
 }
 
-/// A set that moves account 1 and enters the transfer from it.
+/// A set with a transfer from account 1 and the move of its balance.
 fn moved(number: i64, amount: i64) -> ChangeSet {
     set(number).insert(transfer(number, 1, 2, amount.abs().max(1))).shift(moving(1, FLOOR, posted(amount)))
 }
@@ -345,7 +267,7 @@ async fn moves_of_one_group_see_each_other_and_a_refused_one_leaves_nothing() {
     let mut commits: Vec<Commit> = vec![Box::pin(store.commit(moved(100, 50)))];
     enqueue(&mut commits).await;
     gate.reached.recv().unwrap();
-    // All of these wait while the writer is at its first group, so they make the second.
+    // These sets wait while the writer is at its first group, so they form the second group.
     for (number, amount) in (101..).zip([-30, -30, 15, -30, 5, -11]) {
         commits.push(Box::pin(store.commit(moved(number, amount))));
     }
@@ -364,31 +286,31 @@ async fn moves_of_one_group_see_each_other_and_a_refused_one_leaves_nothing() {
     }
     // 50, 20, refused at 20, 35, 5, 10, refused at 10.
     assert_eq!(found, [None, None, Some(Some(2)), None, None, None, Some(Some(5))]);
-    assert_eq!(told(&store).await, Some((10, 5)));
+    assert_eq!(balance(&store).await, Some((10, 5)));
     let entered = store.entries(TENANT, account_id(1), EntryPage::After(Position(0)), 99).await.unwrap();
     let entered: Vec<i64> = entered.iter().map(|entry| entry.transaction.to_i64()).collect();
     assert_eq!(entered, [100, 101, 103, 104, 105]);
     drop(store);
-    assert_eq!(told(&open(dir.path())).await, Some((10, 5)), "as the last set left it");
+    assert_eq!(balance(&open(dir.path())).await, Some((10, 5)), "as after the last set");
 }
 
 #[tokio::test]
-async fn what_a_failed_group_moved_is_not_moved() {
+async fn moves_of_a_failed_group_are_undone() {
     let dir = tempfile::tempdir().unwrap();
     let full = Some(Fault::DiskFull);
-    let store = open_with_fault(dir.path(), faults(FaultPoint::Commit, [None, full, full]));
+    let store = open_with_fault(dir.path(), faults(FaultPoint::Append, [None, full, full]));
     store.commit(moved(1, 50)).await.unwrap();
     for number in [2, 3] {
         let doubt = Err(CommitError::InDoubt(SetId::from_i64(number)));
         assert_eq!(store.commit(moved(number, -40)).await, doubt);
-        assert_eq!(told(&store).await, Some((50, 1)));
+        assert_eq!(balance(&store).await, Some((50, 1)));
     }
     store.commit(moved(4, -40)).await.unwrap();
-    assert_eq!(told(&store).await, Some((10, 2)));
+    assert_eq!(balance(&store).await, Some((10, 2)));
 }
 
 #[tokio::test]
-async fn a_move_in_a_set_the_tables_refuse_is_undone_and_its_neighbours_stay() {
+async fn a_move_of_a_refused_set_is_undone_and_its_neighbours_stay() {
     let dir = tempfile::tempdir().unwrap();
     let (gate, hook) = gate();
     let store = open_with_fault(dir.path(), hook);
@@ -396,7 +318,7 @@ async fn a_move_in_a_set_the_tables_refuse_is_undone_and_its_neighbours_stay() {
     enqueue(&mut commits).await;
     gate.reached.recv().unwrap();
     commits.push(Box::pin(store.commit(moved(101, 5))));
-    // The transaction of another set: its table finds out, and then the judge.
+    // The transaction of another set: the judge refuses it.
     commits.push(Box::pin(
         store.commit(set(102).shift(moving(1, FLOOR, posted(7))).insert(transfer(100, 2, 1, 9))),
     ));
@@ -411,22 +333,7 @@ async fn a_move_in_a_set_the_tables_refuse_is_undone_and_its_neighbours_stay() {
     assert_eq!((refusal.change, refusal.reason), (1, RefusalReason::Present));
     assert_eq!(refusal.found, Some(transfer(100, 1, 2, 50).into()));
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
-    assert_eq!(told(&store).await, Some((0, 3)));
-}
-
-#[tokio::test]
-async fn a_balance_another_program_wrote_is_the_one_that_moves() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path());
-    store.commit(moved(1, 50)).await.unwrap();
-    let taken = "UPDATE balances SET posted = 20, revision = revision + 1";
-    assert_eq!(support::raw(dir.path()).execute(taken, []).unwrap(), 1);
-    let answer = store.commit(moved(2, -30)).await;
-    assert!(
-        matches!(answer, Err(CommitError::Refused(refusal)) if refusal.reason == RefusalReason::Insufficient)
-    );
-    store.commit(moved(3, -20)).await.unwrap();
-    assert_eq!(told(&store).await, Some((0, 3)));
+    assert_eq!(balance(&store).await, Some((0, 3)));
 }
 
 #[tokio::test]
@@ -449,7 +356,7 @@ async fn bulk_sets_make_groups_of_a_bounded_size_and_hot_balances_stay_right() {
     let mut commits: Vec<Commit> = vec![Box::pin(store.commit(bulk(1)))];
     enqueue(&mut commits).await;
     gate.reached.recv().unwrap();
-    // More rows than the writer remembers.
+    // More rows than the writer caches.
     commits.extend((2..=200).map(|number| -> Commit { Box::pin(store.commit(bulk(number))) }));
     enqueue(&mut commits[1..]).await;
     gate.go_on.send(()).unwrap();
@@ -458,7 +365,7 @@ async fn bulk_sets_make_groups_of_a_bounded_size_and_hot_balances_stay_right() {
     }
     // 42 sets of 99 changes are the first to pass 4,096.
     assert_eq!(*sizes.lock().unwrap(), [1, 42, 42, 42, 42, 31]);
-    assert_eq!(told(&store).await, Some((200 * 98, 200)));
+    assert_eq!(balance(&store).await, Some((200 * 98, 200)));
     let folded = store.fold(TENANT, account_id(1), Position(0), Upto::Now).await.unwrap();
     assert_eq!((folded.totals.debits, folded.totals.entries), (200 * 98, 200 * 98));
 }

@@ -1,4 +1,4 @@
-//! Nothing the store asks of its tables reads them through.
+//! Query plans: no query of the store reads a whole table.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -11,18 +11,18 @@ fn plan(db: &rusqlite::Connection, query: &str) -> Vec<String> {
     plan.query_map([], |row| row.get(3)).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
-/// Volume by volume, and no further than to the one that has it.
+/// The look-up steps from partition to partition until it finds the key.
 #[test]
-fn a_key_is_sought_in_the_index_of_each_volume() {
+fn a_key_is_looked_up_in_the_index_of_each_partition() {
     let dir = tempfile::tempdir().unwrap();
     drop(open(dir.path()));
-    let by_id = "SELECT body FROM claim_volumes CROSS JOIN claims ON claims.volume = claim_volumes.volume \
+    let by_id = "SELECT body FROM claim_partitions CROSS JOIN claims ON claims.partition = claim_partitions.partition \
         WHERE id = x'00' LIMIT 1";
     let plan = plan(&raw(dir.path()), by_id);
-    assert!(plan.iter().any(|step| step.contains("CO-ROUTINE volumes")), "{plan:?}");
-    assert!(plan.iter().any(|step| step.contains("claims_by_id (volume=? AND id=?)")), "{plan:?}");
+    assert!(plan.iter().any(|step| step.contains("CO-ROUTINE partitions")), "{plan:?}");
+    assert!(plan.iter().any(|step| step.contains("claims_by_id (partition=? AND id=?)")), "{plan:?}");
     let walks: Vec<&String> = plan.iter().filter(|step| step.contains("SCAN")).collect();
-    assert!(walks.iter().all(|step| *step == "SCAN volumes"), "{plan:?}");
+    assert!(walks.iter().all(|step| *step == "SCAN partitions"), "{plan:?}");
 }
 
 #[test]
@@ -43,13 +43,13 @@ fn every_query_of_the_store_runs_on_an_index() {
     drop(open(dir.path()));
     let db = raw(dir.path());
     for (query, index) in [
-        ("SELECT body FROM claims WHERE volume = 1 AND id = x'00'", "claims_by_id (volume=? AND id=?)"),
-        ("SELECT max(volume) FROM claims WHERE volume < 9", "claims_by_id"),
-        ("SELECT min(volume) FROM claims WHERE volume > 1", "claims_by_id"),
-        ("SELECT max(volume) FROM claims", "claims_by_id"),
+        ("SELECT body FROM claims WHERE partition = 1 AND id = x'00'", "claims_by_id (partition=? AND id=?)"),
+        ("SELECT max(partition) FROM claims WHERE partition < 9", "claims_by_id"),
+        ("SELECT min(partition) FROM claims WHERE partition > 1", "claims_by_id"),
+        ("SELECT max(partition) FROM claims", "claims_by_id"),
         (
-            "SELECT id FROM claims WHERE volume = 1 AND id > x'00' ORDER BY id LIMIT 1",
-            "COVERING INDEX claims_by_id (volume=? AND id>?)",
+            "SELECT id FROM claims WHERE partition = 1 AND id > x'00' ORDER BY id LIMIT 1",
+            "COVERING INDEX claims_by_id (partition=? AND id>?)",
         ),
         (
             "SELECT body FROM claims WHERE sweep_at IS NOT NULL AND sweep_at <= 1 ORDER BY sweep_at LIMIT 1",

@@ -1,4 +1,5 @@
-//! What holds against raw SQL: history is only added to, the journal balances, and what moves only moves forward.
+//! Triggers hold against raw SQL: history is append-only, the journal balances, and states only
+//! move forward.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -35,8 +36,8 @@ const TABLES: [&str; 16] = [
     "snapshots",
 ];
 
-/// A store with one settled charge (1) and one at work (2), a refund under way (1) and one that is done (2); and in the
-/// ledger, of each kind one row.
+/// A store with a settled charge (1), a charge at work (2), a refund under way (1) and one that is
+/// done (2), and one row of every kind of the ledger.
 async fn filled() -> (TempDir, Connection) {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
@@ -142,7 +143,7 @@ async fn charges_only_move_forward() {
         for (step, to) in (0_i64..).zip(STATUSES) {
             let id = 10 * id + step;
             let charge = "INSERT INTO charges SELECT ?1, tenant, amount_minor, asset, payment_method, capture, \
-                destination, description, metadata, ?2, provider, NULL, NULL, NULL, 1, 1, 0, 0, 0, NULL, '', NULL, NULL \
+                destination, description, metadata, NULL, NULL, ?2, 0, 0, 0, NULL, provider, '', NULL, NULL, NULL, 1, 1 \
                 FROM charges WHERE id = 2";
             db.execute(charge, (id, from)).unwrap();
             let sql = format!("UPDATE charges SET status = '{to}', revision = 2 WHERE id = {id}");
@@ -193,7 +194,7 @@ async fn a_wallet_pays_a_part_or_there_is_none() {
     let charge = |id: i64, wallet: &str| {
         format!(
             "INSERT INTO charges SELECT {id}, tenant, amount_minor, asset, payment_method, capture, destination, \
-             description, metadata, status, provider, NULL, NULL, NULL, 1, 1, 0, 0, 0, NULL, '', {wallet} \
+             description, metadata, {wallet}, status, 0, 0, 0, NULL, provider, '', NULL, NULL, NULL, 1, 1 \
              FROM charges WHERE id = 2"
         )
     };
@@ -296,7 +297,7 @@ async fn claims_only_move_forward() {
         refused(&db, sql, "only moves forward");
     }
     refused(&db, "DELETE FROM claims WHERE subject = 2", "never removed");
-    // What the engine itself does is allowed: to expire, and to be claimed anew under a higher fence.
+    // The engine may expire a claim, and claim the key again under a higher fence.
     let allowed = [
         "UPDATE claims SET state = 'expired', body = NULL, revision = revision + 1 WHERE subject = 1",
         "UPDATE claims SET subject = 9, state = 'in_flight', fence = fence + 1, revision = revision + 1 WHERE subject = 1",
@@ -329,7 +330,7 @@ async fn the_ledgers_history_is_append_only() {
     }
 }
 
-/// Adds an entry of 100 to a transaction that is not there yet.
+/// Adds an entry to a transaction that does not exist yet.
 fn entry(db: &Connection, transaction: i64, leg: i64, side: &str, layer: &str, amount: i64, asset: &str) {
     let sql = "INSERT INTO journal_entries VALUES (?1, ?2, ?2, ?3, ?4, ?5, ?6, 9, 9)";
     db.execute(sql, (transaction, leg, side, layer, amount, asset)).unwrap();
@@ -356,7 +357,7 @@ async fn a_transaction_cannot_be_without_entries_or_with_others_than_it_says() {
     for legs in [1, 3] {
         refused(&db, &header("50", legs), words);
     }
-    // An id that SQLite would choose has no entries that could be looked at, whatever stands at -1.
+    // SQLite chooses the id after the trigger, which reads -1; entries at -1 must not count.
     entry(&db, -1, 0, "debit", "posted", 100, "USD");
     entry(&db, -1, 1, "credit", "posted", 100, "USD");
     refused(&db, &header("NULL", 2), words);

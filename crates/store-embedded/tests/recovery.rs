@@ -1,4 +1,4 @@
-//! `kill -9`: what was acknowledged is there afterwards, and balances are what the journal adds up to.
+//! `kill -9`: acknowledged commits survive, and balances equal the sums of the journal.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -26,11 +26,11 @@ use tokio::task::JoinSet;
 
 const VICTIM: &str = "COUNTERFOIL_TEST_VICTIM";
 const PRODUCERS: usize = 16;
-/// Accounts money moves between; their balances are written by most groups.
+/// Accounts that money moves between; most groups write their balances.
 const ACCOUNTS: i64 = 8;
 const UNBOUNDED: Guarded = Guarded { floor: false, cap: false };
 
-/// What a victim says it was told.
+/// An acknowledgement that a victim reports.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Said {
     Opened,
@@ -47,7 +47,7 @@ impl Said {
     }
 }
 
-/// The test starts itself again as the process that is killed.
+/// The test starts its own binary as the process to kill.
 #[test]
 fn acknowledged_commits_survive_kill_9() {
     if let Some(dir) = std::env::var_os(VICTIM) {
@@ -66,7 +66,7 @@ fn acknowledged_commits_survive_kill_9() {
 }
 
 #[test]
-fn a_killed_store_can_be_read_before_it_is_opened() {
+fn a_killed_store_can_be_read_without_opening_it_for_writing() {
     if std::env::var_os(VICTIM).is_some() {
         return;
     }
@@ -76,7 +76,8 @@ fn a_killed_store_can_be_read_before_it_is_opened() {
     tokio::runtime::Runtime::new().unwrap().block_on(check(&store, &acknowledged));
 }
 
-/// Lets a victim commit until it has acknowledged so many, kills it, and returns all that it acknowledged.
+/// Lets a victim commit until it has reported this many acknowledgements, kills it, and returns all
+/// of them.
 fn kill_after(dir: &Path, acknowledgements: usize) -> Vec<(i64, Said)> {
     let mut victim = Command::new(std::env::current_exe().unwrap())
         .args(["acknowledged_commits_survive_kill_9", "--exact", "--nocapture"])
@@ -88,7 +89,7 @@ fn kill_after(dir: &Path, acknowledgements: usize) -> Vec<(i64, Said)> {
     let mut output = BufReader::new(victim.stdout.take().unwrap());
     let mut line = String::new();
     let mut killed = false;
-    // What the victim had said before it died is still in the pipe: read to the end.
+    // The pipe still has the last reports of the victim: read to the end.
     while output.read_line(&mut line).unwrap() > 0 && line.ends_with('\n') {
         let mut words = line.split_whitespace();
         if let (Some(said), Some(number)) = (words.next().and_then(Said::parse), words.next()) {
@@ -121,7 +122,7 @@ async fn check(store: &EmbeddedStore, acknowledged: &[(i64, Said)]) {
             claim_of(store, work(*number, charge.created_at).claim.id).await.expect("the claim is there");
         let done = matches!(claim.state, ClaimState::Completed(_));
         assert!(done || *said == Said::Opened, "charge {number} was settled");
-        // Whether the second set was written or not, all of it was or nothing.
+        // The second set is there as a whole or not at all.
         assert_eq!(outbox.is_none(), done, "charge {number}");
         assert_eq!(charge.revision, claim.revision, "charge {number}");
     }
@@ -137,7 +138,7 @@ async fn check(store: &EmbeddedStore, acknowledged: &[(i64, Said)]) {
     assert_eq!(all, 0, "money is neither made nor lost");
 }
 
-/// A transfer that follows from its number, and the set that commits it.
+/// The transfer of a number, and the set that commits it.
 fn movement(number: i64) -> (Transaction, ChangeSet) {
     let (from, to) = (1 + number / 4 % ACCOUNTS, 1 + (number / 4 + 3) % ACCOUNTS);
     let amount = 1 + number % 7;

@@ -1,13 +1,13 @@
-//! Commits that confirm what is visible: a commit whose wait for a standby was broken off can be seen before it is safe, and a later
-//! one is only confirmed after it.
+//! Barrier commits. A commit whose wait for a standby was cancelled is visible before it is safe. A
+//! later commit is confirmed only after it, so a confirmed barrier makes visible commits safe.
 //!
-//! Promises: one such commit serves everybody who asked before it began, so that a server that comes back to hundreds of sets in doubt is
-//! asked by one connection and not by hundreds.
+//! Promises: a barrier serves all callers from before its beginning, so hundreds of sets in doubt
+//! cost a returning server few commits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Mutex;
 
-/// Those commits, numbered from 1.
+/// Numbers barriers from 1.
 #[derive(Debug, Default)]
 pub(crate) struct Barrier {
     turn: Mutex<()>,
@@ -16,7 +16,7 @@ pub(crate) struct Barrier {
 }
 
 impl Barrier {
-    /// Waits for one that began after this was called; makes it, if nobody else does.
+    /// Waits for a barrier begun after this call, or makes the barrier.
     pub(crate) async fn pass<E>(&self, make: impl AsyncFnOnce() -> Result<(), E>) -> Result<(), E> {
         let before = self.begun.load(Ordering::Acquire);
         let _turn = self.turn.lock().await;
@@ -36,10 +36,10 @@ mod tests {
     use tokio::sync::Notify;
 
     #[tokio::test]
-    async fn one_serves_all_who_asked_before_it_began_and_nobody_who_asked_later() {
+    async fn a_barrier_serves_earlier_callers_and_not_later_ones() {
         let (barrier, made, go) = (Barrier::default(), AtomicU64::new(0), Notify::new());
         let make = async || {
-            // The first takes until it is told.
+            // The first barrier blocks until it is notified.
             if made.fetch_add(1, Ordering::SeqCst) == 0 {
                 go.notified().await;
             }
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_failed_or_was_given_up_serves_nobody() {
+    async fn a_failed_or_cancelled_barrier_serves_no_caller() {
         let barrier = Barrier::default();
         assert_eq!(barrier.pass(async || Err("away")).await, Err("away"));
         let given_up = barrier.pass(async || std::future::pending::<Result<(), ()>>().await);

@@ -1,28 +1,29 @@
-//! The store's clock: the server's, carried on between two looks at it by this machine's boot clock.
+//! The store's clock: the server's clock, extrapolated between two reads with this machine's boot
+//! clock.
 //!
-//! Promises: it never goes back, it is never behind a commit this process knows of, and this machine's wall clock is
-//! not asked. A look at the server's clock is taken for older than it is by up to one round trip, so the clock is late
-//! rather than early.
+//! Promises: the clock never goes back, is never behind a known commit, and does not use this
+//! machine's wall clock. A read may be up to one round trip old, so the clock is late rather than
+//! early.
 
 use counterfoil_core::types::time::Time;
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-/// How far this clock may find itself ahead and still take it for drift. More than that means that the server's clock
-/// was set back; then this one goes on at its own pace, and commits keep the order of time by the head's row.
+/// The largest lead over the server that counts as drift and is corrected. A larger lead means that
+/// the server's clock was set back. Then this clock continues at its own pace, and the row of
+/// `head` keeps commit times in order.
 const DRIFT_MAX_US: i64 = 1_000_000;
 
-/// The running clock.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    /// Server time less boot time, in microseconds.
+    /// Server time minus boot time, in microseconds.
     offset_us: AtomicI64,
     latest_ms: AtomicI64,
 }
 
 impl Clock {
-    /// Starts at the server's time, or at the last commit's if that is later.
+    /// Starts at the later of the server's time and the last commit's time.
     pub(crate) fn new(server_us: i64, last_commit: Time) -> Clock {
         let start = server_us.max(last_commit.ms().saturating_mul(1_000));
         Clock {
@@ -37,8 +38,8 @@ impl Clock {
         Time::from_ms(self.latest_ms.fetch_max(ms, Ordering::AcqRel).max(ms))
     }
 
-    /// A look at the server's clock that has just come in; it was taken `took` ago at the most.
-    pub(crate) fn looked(&self, server_us: i64, took: Duration) {
+    /// Adjusts to a read of the server's clock, taken at most `took` ago.
+    pub(crate) fn observe_server(&self, server_us: i64, took: Duration) {
         let now = boot_us();
         let (known, ahead) = (self.at(now), i64::try_from(took.as_micros()).unwrap_or(i64::MAX));
         let excess = known.saturating_sub(server_us.saturating_add(ahead));
@@ -47,8 +48,8 @@ impl Clock {
         }
     }
 
-    /// A commit's time: nothing after it is earlier.
-    pub(crate) fn saw(&self, at: Time) {
+    /// Records the time of a commit. The clock never falls behind it.
+    pub(crate) fn observe_commit(&self, at: Time) {
         self.latest_ms.fetch_max(at.ms(), Ordering::AcqRel);
     }
 
@@ -62,7 +63,7 @@ fn boot_us() -> i64 {
     time.tv_sec.saturating_mul(1_000_000).saturating_add(time.tv_nsec / 1_000)
 }
 
-/// For durations.
+/// A monotonic clock for durations.
 pub(crate) fn monotonic() -> Duration {
     let time = clock_gettime(ClockId::Monotonic);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
@@ -78,17 +79,17 @@ mod tests {
     fn a_server_clock_set_back_does_not_take_time_back() {
         let clock = Clock::new(10 * HOUR_US, Time::EPOCH);
         let before = clock.now();
-        clock.looked(9 * HOUR_US, Duration::ZERO);
+        clock.observe_server(9 * HOUR_US, Duration::ZERO);
         assert!(clock.now() >= before && before.ms() >= 36_000_000);
     }
 
     #[test]
     fn a_server_clock_ahead_is_followed_and_drift_is_corrected() {
         let clock = Clock::new(HOUR_US, Time::EPOCH);
-        clock.looked(2 * HOUR_US, Duration::from_millis(1));
+        clock.observe_server(2 * HOUR_US, Duration::from_millis(1));
         let now = clock.now();
         assert!(now.ms() >= 7_200_000);
-        clock.looked(2 * HOUR_US - 500_000, Duration::ZERO);
+        clock.observe_server(2 * HOUR_US - 500_000, Duration::ZERO);
         assert!(clock.at(boot_us()) < 2 * HOUR_US, "the drift stays");
         assert!(clock.now() >= now, "time went back");
     }
@@ -97,7 +98,7 @@ mod tests {
     fn a_commit_is_never_in_the_future() {
         let clock = Clock::new(HOUR_US, Time::from_ms(9_000_000));
         assert!(clock.now().ms() >= 9_000_000);
-        clock.saw(Time::from_ms(99_000_000));
+        clock.observe_commit(Time::from_ms(99_000_000));
         assert_eq!(clock.now().ms(), 99_000_000);
     }
 }

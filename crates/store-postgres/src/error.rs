@@ -1,92 +1,80 @@
-//! Why a store cannot be opened, in sentences that say what to do, and how the server's errors read.
+//! Errors of opening a store, each with advice, and the classification of the server's errors.
 
 use tokio_postgres::Error;
 use tokio_postgres::error::{Severity, SqlState};
 
-/// Why a store was not opened or not brought forward.
+/// The reason why a store was not opened or migrated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// The URL does not read.
     #[error("the store URL does not read ({0}): write postgres://USER:PASSWORD@HOST:PORT/DATABASE")]
     BadUrl(String),
-    /// Nobody answers.
     #[error("PostgreSQL cannot be reached ({0}): check that it runs, and the URL's host and port")]
     Unreachable(String),
-    /// The connection cannot be encrypted as asked.
     #[error(
         "the connection to PostgreSQL cannot be secured ({0}): check sslmode and sslrootcert in the URL, and the server's certificate"
     )]
     Tls(String),
-    /// The server does not accept who we are.
     #[error(
         "PostgreSQL does not accept the login ({0}): check the URL's user and password, and the server's pg_hba.conf"
     )]
     Login(String),
-    /// There is no such database.
     #[error(
         "there is no such database ({0}): create it with CREATE DATABASE, then run `counterfoil migrate`"
     )]
     NoDatabase(String),
-    /// The server has no connection left.
     #[error("PostgreSQL takes no more connections: raise its max_connections, or run fewer servers")]
     Crowded,
-    /// The server is too old.
     #[error("PostgreSQL {0} is too old: version 15 or newer is needed")]
     TooOld(String),
-    /// The server follows another one.
     #[error(
         "this PostgreSQL server is a standby and takes no writes: give the URL of the primary, or name all hosts in it: HOST,HOST"
     )]
     Standby,
-    /// The server refuses to write.
     #[error(
         "this database takes no writes (default_transaction_read_only is on): turn that off, or give another database"
     )]
     ReadOnly,
-    /// The server may lose what it confirmed.
+    /// A setting of the server makes confirmed commits unsafe.
     #[error(
         "this PostgreSQL server runs with {0} = off, so it may lose what it has confirmed: turn it on and restart the server"
     )]
     Unsafe(&'static str),
-    /// The tables are not there.
     #[error("the database has no Counterfoil tables yet: run `counterfoil migrate` first")]
     NotMigrated,
-    /// An older release made the tables.
+    /// The database has an older schema than this build needs.
     #[error(
         "the database has schema {found}, this release needs {known}: run `counterfoil migrate` first; older servers may go on meanwhile"
     )]
     Behind {
-        /// The database's schema.
         found: u32,
-        /// The one this build needs.
+        /// The version this build needs.
         known: u32,
     },
-    /// A later release made the tables, and they no longer serve this one.
+    /// The database has a newer schema, which no longer serves this build.
     #[error(
         "the database has schema {found}, which no longer serves releases that know up to {known}: run the newer release"
     )]
     Ahead {
-        /// The database's schema.
         found: u32,
-        /// The newest this build knows.
+        /// The newest version this build knows.
         known: u32,
     },
-    /// The tables were made by something else.
+    /// The database was made with a different text of a known step.
     #[error(
-        "schema step {0} of this database is not the one this release was built with: check that the URL names the right database"
+        "schema step {0} of this database differs from the one in this build, and until the first release such a database is not migrated: make a new database, or run the build that made this one"
     )]
-    Foreign(u32),
-    /// The server came back without commits that this process was told of.
+    EditedStep(u32),
+    /// The server lacks commits that this process knows of.
     #[error(
         "PostgreSQL has lost commits that it confirmed (the last known is {known}, it has {found}): a standby that lagged was promoted, or an old backup restored; stop all servers, find the lost commits, and reconcile with the provider before starting again"
     )]
     Lost {
         /// The last position this process knows of.
         known: u64,
-        /// The last one the server has.
+        /// The last position of the server.
         found: u64,
     },
-    /// The server came back with other commits than this process was told of.
+    /// The server has a different commit at a known position.
     #[error(
         "PostgreSQL has lost commits that it confirmed (at position {known} it has another one): a standby that lagged was promoted, or an old backup restored, and others have committed since; stop all servers, find the lost commits, and reconcile with the provider before starting again"
     )]
@@ -94,12 +82,10 @@ pub enum OpenError {
         /// The last position this process knows of.
         known: u64,
     },
-    /// The URL leads to another database than at the start.
     #[error(
         "this is another Counterfoil database than the one that was opened (its secret differs): check what the URL's host resolves to"
     )]
     Other,
-    /// Something else failed.
     #[error("the store cannot be opened: {0}")]
     Failed(String),
 }
@@ -122,7 +108,8 @@ impl From<Error> for OpenError {
     }
 }
 
-/// The reason as operators read it: the server's own words with their code, or what broke the connection.
+/// The error as text for operators: the server's message with its code, or the cause of a broken
+/// connection.
 pub(crate) fn reason(error: &Error) -> String {
     if let Some(said) = error.as_db_error() {
         return format!("{} (SQLSTATE {})", said.message(), said.code().code());
@@ -139,20 +126,21 @@ pub(crate) fn reason(error: &Error) -> String {
     reason
 }
 
-/// Who is to blame for an error inside a transaction. Every error but a lost connection has rolled it back.
+/// The cause of an error inside a transaction. Every error except a lost connection has rolled the
+/// transaction back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Blame {
-    /// Another writer: try again.
+    /// Another writer came first. A retry may succeed.
     Race,
-    /// Somebody who holds a lock for long.
+    /// Another transaction holds a lock for too long.
     Holder,
-    /// One of the sets: it breaks a rule of the tables.
+    /// One of the sets breaks a rule of the tables.
     Set,
-    /// The server or its machine.
+    /// The server or its machine failed.
     World,
-    /// The transaction was over already; an earlier statement knows why.
+    /// The transaction had failed before; an earlier statement has the cause.
     Earlier,
-    /// Nobody knows: the connection is gone.
+    /// The connection is lost and the outcome unknown.
     Connection,
 }
 
@@ -161,7 +149,7 @@ pub(crate) fn blame(error: &Error) -> Blame {
 }
 
 fn blamed(code: &SqlState, severity: Option<Severity>) -> Blame {
-    // The server ends with its word, or this process of it does. It has rolled nothing back: what it was about may be in the log.
+    // The server process ends. Nothing was rolled back: the commit may be in the write-ahead log.
     if matches!(severity, Some(Severity::Fatal | Severity::Panic)) {
         return Blame::Connection;
     }
@@ -169,10 +157,10 @@ fn blamed(code: &SqlState, severity: Option<Severity>) -> Blame {
         return Blame::Earlier;
     }
     match code.code() {
-        // Serialization, deadlock, an insertion that came second, a row that was gone.
+        // Serialization failure, deadlock, duplicate key, wrong row count.
         "40001" | "40P01" | "23505" | "CF001" => Blame::Race,
         "55P03" => Blame::Holder,
-        // Terminations and crashes end the connection right after they are told.
+        // Terminations and crashes end the connection right after this message.
         "57P01" | "57P02" | "57P03" => Blame::Connection,
         code => match code.get(..2) {
             Some("22" | "23" | "54" | "CF" | "P0") => Blame::Set,
@@ -186,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ends_the_server_leaves_everything_open() {
+    fn fatal_errors_leave_the_outcome_open() {
         for code in ["53100", "58030", "XX000", "57014", "40001", "23505"] {
             let code = SqlState::from_code(code);
             for severity in [Severity::Fatal, Severity::Panic] {

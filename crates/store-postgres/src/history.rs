@@ -1,35 +1,36 @@
-//! What this process knows of the history of commits. A server that comes back without it, or with another one, is not served; and once no
-//! host is left that might have it, none is trusted again: what was confirmed is gone, whatever is added there.
+//! The history of commits as this process knows it.
+//!
+//! A server without this history is not used. If all hosts lack the history, the process never
+//! trusts a host again: confirmed commits are lost.
 
 use crate::error::OpenError;
 use crate::session::Session;
-use crate::tables::commits::{IS_IN_GROUP, IS_SET, Log};
+use crate::tables::commits::SET_IS_AT;
 use counterfoil_core::types::id::SetId;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The history as far as it is known here.
 #[derive(Debug)]
 pub(crate) struct History {
     last: Mutex<Last>,
     lost: OnceLock<OpenError>,
 }
 
-/// The last commit this process was told of.
+/// The last known commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Last {
     pub(crate) position: u64,
-    /// What is there, if it is known.
+    /// The set at that position, if known.
     set: Option<SetId>,
 }
 
 impl History {
-    /// As it was found when the store was opened.
+    /// The history as found when the store was opened.
     pub(crate) fn new(position: u64) -> History {
         History { last: Mutex::new(Last { position, set: None }), lost: OnceLock::new() }
     }
 
-    /// A commit that this process was told of.
-    pub(crate) fn saw(&self, position: u64, set: SetId) {
+    /// Records a known commit.
+    pub(crate) fn observe_commit(&self, position: u64, set: SetId) {
         let mut last = self.lock();
         if position > last.position {
             *last = Last { position, set: Some(set) };
@@ -40,13 +41,14 @@ impl History {
         *self.lock()
     }
 
-    /// Fails once a server was found without what it had confirmed, for as long as this process lives.
+    /// Fails for the rest of the process once confirmed commits were found to be lost.
     pub(crate) fn is_whole(&self) -> Result<(), OpenError> {
         self.lost.get().map_or(Ok(()), |lost| Err(lost.clone()))
     }
 
-    /// Why no host serves. If all of them lack what was confirmed, none is trusted any more; one that could not be asked may have it.
-    pub(crate) fn why(&self, refused: Vec<OpenError>) -> OpenError {
+    /// Explains why no host can be used. If all hosts lack confirmed commits, none is trusted any
+    /// more. A host that was not reachable may still have them.
+    pub(crate) fn explain(&self, refused: Vec<OpenError>) -> OpenError {
         let is_lost =
             |error: &OpenError| matches!(error, OpenError::Lost { .. } | OpenError::Rewritten { .. });
         let everywhere = refused.iter().all(is_lost);
@@ -67,23 +69,15 @@ impl History {
 }
 
 impl Last {
-    /// Whether a server has it; it has commits up to `found`.
-    pub(crate) async fn is_in(self, session: &Session, found: u64, log: Log) -> Result<(), OpenError> {
+    /// Verifies that a server with commits up to `found` has this commit.
+    pub(crate) async fn is_in(self, session: &Session, found: u64) -> Result<(), OpenError> {
         let known = self.position;
         if found < known {
             return Err(OpenError::Lost { known, found });
         }
         let (Some(set), Ok(at)) = (self.set, i64::try_from(known)) else { return Ok(()) };
-        let questions: &[&str] = match log {
-            Log::BySet => &[IS_SET],
-            Log::ByGroup => &[IS_IN_GROUP, IS_SET],
-        };
-        for sql in questions {
-            if !session.ask(sql, &[&at, &set.to_i64()]).await?.is_empty() {
-                return Ok(());
-            }
-        }
-        Err(OpenError::Rewritten { known })
+        let rows = session.query_once(SET_IS_AT, &[&at, &set.to_i64()]).await?;
+        if rows.is_empty() { Err(OpenError::Rewritten { known }) } else { Ok(()) }
     }
 }
 
@@ -96,16 +90,16 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_trusted_again_once_no_host_has_what_was_confirmed() {
+    fn hosts_are_never_trusted_again_once_all_lack_confirmed_commits() {
         let history = History::new(9);
-        // One that is away may have it: the next look may find it.
+        // An unreachable host may have the commits: the next attempt may find them.
         let away = OpenError::Unreachable("no answer".to_owned());
-        assert_eq!(history.why(vec![away.clone(), lost()]), lost());
+        assert_eq!(history.explain(vec![away.clone(), lost()]), lost());
         assert_eq!(history.is_whole(), Ok(()));
-        assert_eq!(history.why(vec![away.clone(), OpenError::Standby]), away);
+        assert_eq!(history.explain(vec![away.clone(), OpenError::Standby]), away);
         assert_eq!(history.is_whole(), Ok(()));
         let rewritten = OpenError::Rewritten { known: 9 };
-        assert_eq!(history.why(vec![rewritten.clone(), lost()]), rewritten);
+        assert_eq!(history.explain(vec![rewritten.clone(), lost()]), rewritten);
         assert_eq!(history.is_whole(), Err(rewritten));
     }
 }

@@ -1,9 +1,10 @@
 //! The store on PostgreSQL 15 or newer: several processes, one database.
 //!
-//! It promises what the port asks for, with the server's own durability: a commit is answered after the server has
-//! confirmed it, and one whose confirmation was lost is in doubt until its id tells. It keeps rows in typed tables with
-//! constraints that hold against raw SQL too. It decides nothing: whether a set may commit is the judge's word, given
-//! under row locks. The tables and what each is for are drawn in `docs/storage/postgres.md`.
+//! The store fulfils the port's promises with the durability of the server: a commit is answered
+//! after the server has confirmed it. If the confirmation is lost, the commit is in doubt, and its
+//! id resolves the doubt. Rows are kept in typed tables with constraints that also hold against raw
+//! SQL. The judge alone decides whether a set may commit. `docs/storage/postgres.md` describes the
+//! tables.
 
 mod barrier;
 mod clock;
@@ -23,9 +24,11 @@ mod wake;
 pub use error::OpenError;
 pub use options::{Observe, Options};
 pub use schema::{Migrated, NEEDED, Reach, VERSION, migrate};
+#[doc(hidden)]
+pub use schema::{MigrationStep, Schema};
 pub use store::PostgresStore;
 
-/// The statements whose plans matter, by name, for a test that looks at them.
+/// All statements by name, for a test of their plans.
 #[doc(hidden)]
 pub fn statements() -> Vec<(String, String)> {
     store::statements()

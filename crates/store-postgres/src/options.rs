@@ -1,4 +1,4 @@
-//! What a caller may choose when opening a store.
+//! The options for opening a store.
 
 use counterfoil_core::types::time::Span;
 use std::fmt;
@@ -7,19 +7,19 @@ use std::time::Duration;
 
 const DAY: Span = Span::from_ms(86_400_000);
 
-/// Told of every durable write: how many sets it carried and how long it took.
+/// Called for every durable write with its number of sets and its duration.
 pub type Observe = Arc<dyn Fn(usize, Duration) + Send + Sync>;
 
-/// How a store is opened.
 #[derive(Clone)]
 pub struct Options {
-    /// Connections that commit. Two are enough: one builds its group while the other waits for the disk.
+    /// Connections that commit. Two suffice: while a connection waits for the disk, the second
+    /// collects a group.
     pub committers: usize,
-    /// Connections for reads, opened as they are needed.
+    /// The bound of read connections, which are opened on demand.
     pub readers: usize,
-    /// How long most answers are replayed. Claims of other windows are kept as well, only less cheaply.
+    /// The usual replay window. Claims with other windows work too, but settling them costs more.
     pub replay_window: Span,
-    /// For metrics.
+    /// A hook for metrics.
     pub observe: Option<Observe>,
 }
 

@@ -1,4 +1,4 @@
-//! Connections that only read: opened as they are needed, kept, never more than allowed.
+//! The pool of read-only connections: opened on demand, reused, bounded.
 
 use crate::clock::monotonic;
 use crate::error::{Blame, blame, reason};
@@ -11,9 +11,9 @@ use tokio::sync::Semaphore;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
-/// How long a read waits for a free connection.
+/// The wait for a free connection.
 const FREE_WITHIN: Duration = Duration::from_secs(5);
-/// How long a read may take in all; the server ends its own part sooner.
+/// The limit for a read. The server's own timeout is shorter.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
 const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
@@ -24,29 +24,29 @@ pub(crate) struct Question<'a> {
     pub(crate) parameters: Vec<&'a (dyn ToSql + Sync)>,
 }
 
-/// What stands around questions.
+/// The transaction enclosing questions.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Around {
-    /// Nothing: one statement has one moment by itself.
-    Nothing,
-    /// A transaction that has one moment for several.
-    OneMoment,
-    /// A transaction that may lock rows for as long as the question takes. Nothing comes of it: rolled back, it waits for no disk.
-    Passing,
+pub(crate) enum Enclosing {
+    /// None: a single statement has its own snapshot.
+    None,
+    /// A read-only transaction with one snapshot for several statements.
+    Snapshot,
+    /// A transaction that may lock rows while the statement runs. It is rolled back, so it never
+    /// waits for the disk.
+    RolledBack,
 }
 
-impl Around {
-    /// Before and after.
+impl Enclosing {
+    /// The commands before and after the questions.
     const fn commands(self) -> Option<(&'static str, &'static str)> {
         match self {
-            Around::Nothing => None,
-            Around::OneMoment => Some(("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "COMMIT")),
-            Around::Passing => Some(("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", "ROLLBACK")),
+            Enclosing::None => None,
+            Enclosing::Snapshot => Some(("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "COMMIT")),
+            Enclosing::RolledBack => Some(("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", "ROLLBACK")),
         }
     }
 }
 
-/// The connections.
 #[derive(Debug)]
 pub(crate) struct Readers {
     shared: Arc<Shared>,
@@ -60,15 +60,15 @@ impl Readers {
         Readers { shared, idle: Mutex::default(), free }
     }
 
-    /// The answers to all questions, from one moment.
+    /// The answers to all questions, from one snapshot.
     pub(crate) async fn ask(&self, questions: Vec<Question<'_>>) -> Result<Vec<Vec<Row>>, ReadError> {
-        let around = if questions.len() > 1 { Around::OneMoment } else { Around::Nothing };
-        self.ask_within(around, questions).await
+        let enclosing = if questions.len() > 1 { Enclosing::Snapshot } else { Enclosing::None };
+        self.ask_within(enclosing, questions).await
     }
 
     async fn ask_within(
         &self,
-        around: Around,
+        enclosing: Enclosing,
         questions: Vec<Question<'_>>,
     ) -> Result<Vec<Vec<Row>>, ReadError> {
         self.shared.history.is_whole().map_err(|lost| ReadError(lost.to_string()))?;
@@ -77,68 +77,70 @@ impl Readers {
             return Err(ReadError("all connections for reads are busy".to_owned()));
         };
         let asking = async {
-            // A connection that was kept may have ended meanwhile: the second try is on a new one.
-            match self.try_ask(self.kept(), around, &questions).await {
-                Err(Trouble::Lost(_)) => {
+            // A pooled connection may have ended. The second attempt uses a new one.
+            match self.try_ask(self.pooled(), enclosing, &questions).await {
+                Err(ReadFailure::Lost(_)) => {
                     self.idle().clear();
-                    self.try_ask(None, around, &questions).await
+                    self.try_ask(None, enclosing, &questions).await
                 }
                 answered => answered,
             }
         };
-        // Boxed: who may have to read carries the room for it, and a round trip costs far more.
+        // Boxed to keep the futures of callers small. A round trip costs far more than an
+        // allocation.
         match tokio::time::timeout(ANSWER_WITHIN, Box::pin(asking)).await {
             Ok(Ok(answers)) => Ok(answers),
-            Ok(Err(Trouble::Lost(why) | Trouble::Said(why))) => Err(ReadError(why)),
+            Ok(Err(ReadFailure::Lost(why) | ReadFailure::Reported(why))) => Err(ReadError(why)),
             Err(_) => Err(ReadError("the server does not answer".to_owned())),
         }
     }
 
-    /// The answer to one question.
     pub(crate) async fn ask_one(
         &self,
         sql: &'static str,
         parameters: Vec<&(dyn ToSql + Sync)>,
     ) -> Result<Vec<Row>, ReadError> {
-        self.ask_one_within(Around::Nothing, sql, parameters).await
+        self.ask_one_within(Enclosing::None, sql, parameters).await
     }
 
     pub(crate) async fn ask_one_within(
         &self,
-        around: Around,
+        enclosing: Enclosing,
         sql: &'static str,
         parameters: Vec<&(dyn ToSql + Sync)>,
     ) -> Result<Vec<Row>, ReadError> {
-        let answers = self.ask_within(around, vec![Question { sql, parameters }]).await?;
+        let answers = self.ask_within(enclosing, vec![Question { sql, parameters }]).await?;
         Ok(answers.into_iter().next().unwrap_or_default())
     }
 
-    /// Looks at the server's clock.
-    pub(crate) async fn look_at_clock(&self) {
+    /// Reads the server's clock.
+    pub(crate) async fn read_clock(&self) {
         let begun = monotonic();
         if let Ok(rows) = self.ask_one(CLOCK, Vec::new()).await
             && let Some(Ok(server_us)) = rows.first().map(|row| row.try_get(0))
         {
-            self.shared.clock.looked(server_us, monotonic().saturating_sub(begun));
+            self.shared.clock.observe_server(server_us, monotonic().saturating_sub(begun));
         }
     }
 
     async fn try_ask(
         &self,
-        kept: Option<Session>,
-        around: Around,
+        pooled: Option<Session>,
+        enclosing: Enclosing,
         questions: &[Question<'_>],
-    ) -> Result<Vec<Vec<Row>>, Trouble> {
-        let session = match kept {
+    ) -> Result<Vec<Vec<Row>>, ReadFailure> {
+        let session = match pooled {
             Some(session) => session,
-            None => {
-                self.shared.connect(Purpose::Read).await.map_err(|error| Trouble::Said(error.to_string()))?
-            }
+            None => self
+                .shared
+                .connect(Purpose::Read)
+                .await
+                .map_err(|error| ReadFailure::Reported(error.to_string()))?,
         };
         let wanted: Vec<&'static str> = questions.iter().map(|question| question.sql).collect();
         session.prepare(&wanted).await?;
         let mut steps: Vec<Step<'_>> = Vec::with_capacity(questions.len().saturating_add(2));
-        let commands = around.commands();
+        let commands = enclosing.commands();
         steps.extend(commands.map(|(before, _)| session.command(before)));
         steps.extend(
             questions.iter().map(|question| session.query(question.sql, question.parameters.clone())),
@@ -150,12 +152,12 @@ impl Readers {
             answers.pop();
             answers.remove(0);
         }
-        // Only a connection that answered everything is kept: one that was left in the middle is not.
+        // Only a connection that answered everything returns to the pool.
         self.idle().push(session);
         Ok(answers)
     }
 
-    fn kept(&self) -> Option<Session> {
+    fn pooled(&self) -> Option<Session> {
         let mut idle = self.idle();
         while let Some(session) = idle.pop() {
             if !session.is_closed() {
@@ -170,16 +172,16 @@ impl Readers {
     }
 }
 
-enum Trouble {
-    /// The connection is gone.
+enum ReadFailure {
+    /// The connection is lost.
     Lost(String),
-    /// The server said why.
-    Said(String),
+    /// The server reported an error.
+    Reported(String),
 }
 
-impl From<Error> for Trouble {
-    fn from(error: Error) -> Trouble {
+impl From<Error> for ReadFailure {
+    fn from(error: Error) -> ReadFailure {
         let why = reason(&error);
-        if blame(&error) == Blame::Connection { Trouble::Lost(why) } else { Trouble::Said(why) }
+        if blame(&error) == Blame::Connection { ReadFailure::Lost(why) } else { ReadFailure::Reported(why) }
     }
 }

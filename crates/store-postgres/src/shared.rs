@@ -1,4 +1,4 @@
-//! What the committers, the readers and the store itself share.
+//! State shared by the committers, the readers and the store.
 
 use crate::barrier::Barrier;
 use crate::clock::{Clock, monotonic};
@@ -6,75 +6,71 @@ use crate::committer::{Ids, Memory};
 use crate::error::OpenError;
 use crate::history::{History, Last};
 use crate::options::Options;
-use crate::schema::{self, Found};
-use crate::session::{CONNECT_WITHIN, Ground, Purpose, Session, Target, no_answer};
-use crate::tables::Looks;
-use crate::tables::commits::Log;
+use crate::schema::Schema;
+use crate::session::{CONNECT_WITHIN, DatabaseState, Purpose, Session, Target, no_answer};
+use crate::tables::SweepSchedule;
 use counterfoil_core::types::id::SetId;
 use counterfoil_store::CommitReceipt;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use tokio_postgres::Config;
 
-/// Sets in doubt that are remembered; beyond, those whose committer is back are forgotten.
+/// The bound of remembered sets in doubt. Beyond it, sets whose committer has reconnected are
+/// forgotten.
 const DOUBTS_MAX: usize = 16_384;
 
-/// The shared part of a store.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) target: Target,
     pub(crate) options: Options,
     pub(crate) clock: Clock,
     pub(crate) secret: [u8; 32],
-    /// How the tables let claims be looked at. They were asked once: they only go forward.
-    pub(crate) looks: Looks,
-    /// Whether commits are kept group by group. The tables may go forward while this process runs.
-    by_group: AtomicBool,
-    /// What every server must have.
+    pub(crate) schema: Schema,
+    pub(crate) schedule: SweepSchedule,
+    /// The history that every server must have.
     pub(crate) history: History,
-    /// How many committers are connected.
+    /// The number of connected committers.
     pub(crate) connected: AtomicUsize,
-    /// How often each committer has connected: each time, all that its earlier connections did is decided.
-    lives: Vec<watch::Sender<u64>>,
+    /// How often each committer has connected. At each new connection, all commits of earlier ones
+    /// are decided.
+    connection_counts: Vec<watch::Sender<u64>>,
     doubts: Mutex<HashMap<SetId, Doubt>>,
     pub(crate) barrier: Barrier,
-    /// Sets in hand, and those that were committed a moment ago.
+    /// Ids of sets in progress and of recently committed sets.
     pub(crate) ids: Arc<Ids>,
-    /// Rows the committers wrote a moment ago.
+    /// Rows that the committers wrote recently.
     pub(crate) memory: Memory,
 }
 
 /// One connection of one committer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Life {
+pub(crate) struct ConnectionId {
     pub(crate) committer: usize,
     pub(crate) number: u64,
 }
 
-/// A set that may have been committed: in which life, and then after which position.
+/// The connection and the least position of a set in doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Doubt {
-    pub(crate) life: Life,
+    pub(crate) connection: ConnectionId,
     pub(crate) after: u64,
 }
 
 impl Shared {
-    pub(crate) fn new(target: Target, options: Options, found: Found, ground: Ground) -> Shared {
-        let looks =
-            if found.looks_ahead() { Looks::ahead(options.replay_window) } else { Looks::OnceSettled };
-        let lives = (0..options.committers.max(1)).map(|_| watch::Sender::new(0)).collect();
+    pub(crate) fn new(target: Target, options: Options, schema: Schema, state: DatabaseState) -> Shared {
+        let connection_counts = (0..options.committers.max(1)).map(|_| watch::Sender::new(0)).collect();
         Shared {
             target,
+            schema,
+            schedule: SweepSchedule::for_window(options.replay_window),
             options,
-            clock: Clock::new(ground.server_us, ground.at),
-            secret: ground.secret,
-            looks,
-            by_group: AtomicBool::new(found.has_groups()),
-            history: History::new(ground.position),
+            clock: Clock::new(state.server_us, state.at),
+            secret: state.secret,
+            history: History::new(state.position),
             connected: AtomicUsize::new(0),
-            lives,
+            connection_counts,
             doubts: Mutex::default(),
             barrier: Barrier::default(),
             ids: Arc::default(),
@@ -82,98 +78,93 @@ impl Shared {
         }
     }
 
-    /// Connects to the database that was opened at first, and to no other: same tables, same secret, nothing lost.
+    /// Connects to the database of `open`. A server with a different schema or secret or an
+    /// incomplete history is refused.
     pub(crate) async fn connect(&self, purpose: Purpose) -> Result<Session, OpenError> {
         self.history.is_whole()?;
-        // Read before the server is asked: commits made meanwhile must not count as lost.
+        // Read before connecting, so that concurrent commits do not count as lost.
         let known = self.history.last();
         let mut refused = Vec::new();
-        for (place, host) in self.target.hosts() {
+        for (index, host) in self.target.hosts() {
             match self.connect_to(host, purpose, known).await {
                 Ok(session) => {
-                    self.target.taken_by(place);
+                    self.target.used(index);
                     return Ok(session);
                 }
                 Err(error) => refused.push(error),
             }
         }
-        Err(self.history.why(refused))
+        Err(self.history.explain(refused))
     }
 
     async fn connect_to(&self, host: &Config, purpose: Purpose, known: Last) -> Result<Session, OpenError> {
         let session = Session::at(host, &self.target, purpose).await?;
         let looking = async {
-            schema::check(&session).await?;
+            self.schema.check(&session).await?;
             let begun = monotonic();
-            let ground = Ground::look(&session).await?;
-            if ground.secret != self.secret {
+            let state = DatabaseState::read(&session).await?;
+            if state.secret != self.secret {
                 return Err(OpenError::Other);
             }
-            known.is_in(&session, ground.position, self.log()).await?;
-            self.clock.looked(ground.server_us, monotonic().saturating_sub(begun));
+            known.is_in(&session, state.position).await?;
+            self.clock.observe_server(state.server_us, monotonic().saturating_sub(begun));
             Ok(())
         };
         tokio::time::timeout(CONNECT_WITHIN, looking).await.map_err(|_| no_answer())??;
         Ok(session)
     }
 
-    /// A commit that this process has been told of.
-    pub(crate) fn saw(&self, set: SetId, receipt: CommitReceipt) {
-        self.clock.saw(receipt.at);
-        self.history.saw(receipt.position.0, set);
+    /// Records a known commit.
+    pub(crate) fn observe_commit(&self, set: SetId, receipt: CommitReceipt) {
+        self.clock.observe_commit(receipt.at);
+        self.history.observe_commit(receipt.position.0, set);
     }
 
-    /// The last position this process knows of: whatever is committed from now on comes after it.
-    pub(crate) fn seen(&self) -> u64 {
+    /// The last position this process knows of. Every later commit gets a higher one.
+    pub(crate) fn last_known_position(&self) -> u64 {
         self.history.last().position
     }
 
-    /// How commits are kept.
-    pub(crate) fn log(&self) -> Log {
-        if self.by_group.load(Ordering::Acquire) { Log::ByGroup } else { Log::BySet }
+    /// Records a new connection of a committer. The server has ended all earlier ones.
+    pub(crate) fn connected_again(&self, committer: usize) -> ConnectionId {
+        let Some(connection_counts) = self.connection_counts.get(committer) else {
+            return ConnectionId { committer, number: 0 };
+        };
+        connection_counts.send_modify(|number| *number = number.saturating_add(1));
+        ConnectionId { committer, number: *connection_counts.borrow() }
     }
 
-    /// The tables keep commits group by group: every server knows them like that.
-    pub(crate) fn has_groups(&self) {
-        self.by_group.store(true, Ordering::Release);
-    }
-
-    /// A committer is connected, and its earlier connections have ended at the server, too.
-    pub(crate) fn reborn(&self, committer: usize) -> Life {
-        let Some(lives) = self.lives.get(committer) else { return Life { committer, number: 0 } };
-        lives.send_modify(|number| *number = number.saturating_add(1));
-        Life { committer, number: *lives.borrow() }
-    }
-
-    /// The set may have been committed.
+    /// Records that the set may have been committed.
     pub(crate) fn doubt(&self, set: SetId, doubt: Doubt) {
         let mut doubts = self.doubts();
         if doubts.len() >= DOUBTS_MAX {
-            doubts.retain(|_, doubt| !self.is_over(doubt.life));
+            doubts.retain(|_, doubt| !self.is_decided(doubt.connection));
         }
         doubts.insert(set, doubt);
     }
 
-    /// When the set may have been committed, if it is in doubt.
+    /// The doubt about a set, if there is one.
     pub(crate) fn doubted(&self, set: SetId) -> Option<Doubt> {
         self.doubts().get(&set).copied()
     }
 
-    /// It is known what became of the set.
+    /// Removes the doubt about a set.
     pub(crate) fn resolved(&self, set: SetId) {
         self.doubts().remove(&set);
     }
 
-    /// Waits until everything of that life is decided.
-    pub(crate) async fn after(&self, life: Life) {
-        if let Some(lives) = self.lives.get(life.committer) {
-            // The sender is in here with us, so waiting ends only with the condition.
-            let _ = lives.subscribe().wait_for(|number| *number > life.number).await;
+    /// Waits until all commits of that connection are decided.
+    pub(crate) async fn until_decided(&self, connection: ConnectionId) {
+        if let Some(connection_counts) = self.connection_counts.get(connection.committer) {
+            // The sender belongs to `self`, so the wait ends only with the condition.
+            let _ = connection_counts.subscribe().wait_for(|number| *number > connection.number).await;
         }
     }
 
-    fn is_over(&self, life: Life) -> bool {
-        self.lives.get(life.committer).is_none_or(|lives| *lives.borrow() > life.number)
+    fn is_decided(&self, connection: ConnectionId) -> bool {
+        self.connection_counts
+            .get(connection.committer)
+            .is_none_or(|connection_counts| *connection_counts.borrow() > connection.number)
     }
 
     fn doubts(&self) -> MutexGuard<'_, HashMap<SetId, Doubt>> {

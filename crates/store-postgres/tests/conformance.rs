@@ -1,4 +1,4 @@
-//! The port's own suite, on a fresh database for each case.
+//! The conformance suite of the store port, with a fresh database for each case.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 

@@ -1,4 +1,4 @@
-//! The port's cases for commits in doubt, with a connection that is really cut at its COMMIT.
+//! The conformance cases for commits in doubt, with connections that are cut at their COMMIT.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -43,9 +43,9 @@ async fn fresh() -> (Arc<Cuttable>, Database) {
 
 counterfoil_store::conformance_in_doubt!(fresh);
 
-/// Nothing in the set itself speaks against a second time: only its id does.
+/// The preconditions of the set would admit a second commit. Only the id prevents it.
 #[tokio::test]
-async fn a_set_in_doubt_is_not_tried_again_before_it_is_known_what_became_of_it() {
+async fn a_set_in_doubt_is_resolved_before_it_is_tried_again() {
     let shift = set(2).shift(moving(1, BOTH, posted(5)));
     for applied in [true, false] {
         let (store, _database) = fresh().await;

@@ -1,4 +1,5 @@
-//! Another server in the place of the one that died: the URL names both, and nothing that was confirmed is lost on the way.
+//! Failover: the URL names two servers, the second replaces the first, and no confirmed commit is
+//! lost.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -15,13 +16,13 @@ use support::load::{Load, compared, no_set_is_there_twice};
 use support::{TERMINATE, eventually, open, own_server, raw};
 use tokio::net::TcpListener;
 
-/// A URL with one more host behind the one it names.
+/// The URL with a second host.
 fn and(url: &str, port: u16) -> String {
     let (hosts, database) = url.rsplit_once('/').unwrap();
     format!("{hosts},127.0.0.1:{port}/{database}")
 }
 
-/// A primary that confirms nothing its standby does not have, and the standby.
+/// A primary with a synchronous standby.
 async fn pair() -> (Server, Server, Database) {
     let (primary, database) = own_server(&[]).await;
     let standby = Server::standby_of(&primary, "follower").unwrap();
@@ -45,7 +46,7 @@ async fn promote(standby: &Server, database: &Database) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_promoted_standby_takes_over_and_has_all_that_was_confirmed() {
+async fn a_promoted_standby_takes_over_with_all_confirmed_commits() {
     let (mut primary, standby, database) = pair().await;
     let store = Arc::new(open(&and(&database.url(), standby.port())).await);
     let next = Arc::new(AtomicI64::new(1));
@@ -53,7 +54,7 @@ async fn a_promoted_standby_takes_over_and_has_all_that_was_confirmed() {
     load.until(300).await;
     primary.kill().unwrap();
     promote(&standby, &database).await;
-    // The same store goes on, on the other server, under the same load.
+    // The store continues on the promoted server under the same load.
     eventually(&store, 1_000_000).await;
     let before = next.load(Ordering::SeqCst);
     load.until(before + 200).await;
@@ -62,9 +63,9 @@ async fn a_promoted_standby_takes_over_and_has_all_that_was_confirmed() {
     no_set_is_there_twice(&store).await;
 }
 
-/// Somebody started the old primary again, and it takes writes, without what was committed since.
+/// The old primary was started again. It accepts writes but lacks the latest commits.
 #[tokio::test]
-async fn a_host_without_what_was_confirmed_is_passed_while_another_has_it() {
+async fn a_host_without_confirmed_commits_is_skipped_while_another_has_them() {
     let (mut primary, standby, database) = pair().await;
     let store = open(&and(&database.url(), standby.port())).await;
     store.commit(opening(1)).await.unwrap();
@@ -77,12 +78,12 @@ async fn a_host_without_what_was_confirmed_is_passed_while_another_has_it() {
     for sql in alone.split("; ") {
         raw(&old).await.batch_execute(sql).await.unwrap();
     }
-    // Whichever is asked first.
+    // The order of hosts does not matter.
     for number in 3..=4 {
         raw(&new).await.batch_execute(TERMINATE).await.unwrap();
         eventually(&store, number).await;
     }
-    // Only the old one is left: not that one, and not for good.
+    // With only the old primary left, the store refuses it for the rest of its life.
     let mut standby = standby;
     standby.kill().unwrap();
     let (mut number, mut why) = (100, None);
@@ -91,7 +92,7 @@ async fn a_host_without_what_was_confirmed_is_passed_while_another_has_it() {
         assert!(number < 200, "the old one is served by");
         match store.commit(opening(number)).await {
             Err(CommitError::Unavailable(said)) => why = Some(said),
-            // Its connection's end was not noticed yet.
+            // The store may not have noticed the end of the connection yet.
             Err(CommitError::InDoubt(_)) => {}
             answer => panic!("{answer:?}"),
         }
@@ -103,9 +104,9 @@ async fn a_host_without_what_was_confirmed_is_passed_while_another_has_it() {
 }
 
 #[tokio::test]
-async fn a_host_that_keeps_silent_or_takes_no_writes_is_passed() {
+async fn a_silent_or_read_only_host_is_skipped() {
     let (primary, standby, database) = pair().await;
-    // It takes connections and never says a word, as a machine does that stands still.
+    // A listener that accepts connections and stays silent, like a frozen machine.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let silent = silent.local_addr().map(|address| (address.port(), silent)).unwrap();
     for first in [silent.0, standby.port()] {
@@ -114,7 +115,7 @@ async fn a_host_that_keeps_silent_or_takes_no_writes_is_passed() {
         let store = open(&url).await;
         store.commit(opening(i64::from(first))).await.unwrap();
     }
-    // None that serves: it is said of the first why.
+    // Without a usable host the error is that of the first host.
     let url = and(&format!("{}/{}", standby.address(), database.name()), standby.port());
     let refused = PostgresStore::open(&url, Options::default()).await.map(|_| ()).unwrap_err();
     assert_eq!(refused, OpenError::Standby);

@@ -1,5 +1,5 @@
-//! What the world may do to a store: cut it off, cancel it, kill its server. It fails closed, says so, and nothing that
-//! was confirmed is lost.
+//! Faults: cut connections, cancelled statements, killed servers. The store fails closed with an
+//! error, and no confirmed commit is lost.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -22,17 +22,17 @@ use support::{
 use tokio::task::JoinSet;
 
 #[tokio::test]
-async fn a_connection_lost_before_anything_was_written_is_not_noticed() {
+async fn a_connection_lost_before_any_write_is_not_noticed() {
     let database = database().await;
     let (proxy, url) = proxied(&database).await;
     let store = open(&url).await;
     for number in 1..=5 {
         proxy.cut_next(Cut::AtBegin);
-        // A slot is looked for before anything is written.
+        // A slot is read before it is written.
         store.commit(opening(i64::from(number)).insert(slot(number))).await.unwrap();
     }
     assert_eq!(proxy.cuts(), 5);
-    // Terminated while idle: the next read and the next commit find new connections.
+    // Connections are terminated while idle. The next read and commit open new ones.
     raw(&database.url()).await.batch_execute(TERMINATE).await.unwrap();
     let keys = vec![RowKey::Charge(TENANT, charge_id(1)), RowKey::Outbox(TENANT, charge_id(1).into())];
     assert!(store.read(keys).await.unwrap().iter().all(Option::is_some));
@@ -40,11 +40,11 @@ async fn a_connection_lost_before_anything_was_written_is_not_noticed() {
 }
 
 #[tokio::test]
-async fn a_connection_lost_with_the_commit_on_its_way_is_in_doubt_and_then_told() {
+async fn a_commit_whose_connection_is_lost_is_in_doubt_and_then_resolved() {
     let database = database().await;
     let (proxy, url) = proxied(&database).await;
     let store = open(&url).await;
-    // Nothing has to be looked at first, so everything up to the COMMIT is sent at once.
+    // Nothing must be read first, so everything up to the COMMIT is sent at once.
     proxy.cut_next(Cut::AtBegin);
     let id = opening(1).id();
     assert_eq!(store.commit(opening(1)).await, Err(CommitError::InDoubt(id)));
@@ -64,14 +64,14 @@ async fn a_server_that_panics_while_it_commits_leaves_the_commit_in_doubt() {
     assert!(resolved(&store, id).await.is_some());
 }
 
-/// What is sent behind a `BEGIN` that failed would be committed statement by statement.
+/// Statements pipelined behind a failed `BEGIN` would commit one by one.
 #[tokio::test]
-async fn a_transaction_that_did_not_begin_writes_nothing() {
+async fn a_failed_begin_writes_nothing() {
     let database = database().await;
     let (proxy, url) = proxied(&database).await;
     let store = open(&url).await;
     store.commit(opening(1)).await.unwrap();
-    // Several statements about rows that are remembered: nothing is looked at before they are sent.
+    // Several statements that use remembered rows are sent without reading first.
     let renewed = set(2).replace(Claim { revision: 2, ..claim(1) }, 1);
     proxy.cut_next(Cut::RefuseBegin);
     let answer = store.commit(renewed.clone()).await;
@@ -83,7 +83,7 @@ async fn a_transaction_that_did_not_begin_writes_nothing() {
     store.commit(renewed).await.unwrap();
 }
 
-/// One connection asks for all of them: a server that has just come back has others to let in.
+/// One connection resolves all doubts, because a restarted server has few connections to spare.
 #[tokio::test]
 async fn hundreds_of_sets_in_doubt_are_resolved_by_few_connections() {
     let database = database().await;
@@ -109,7 +109,7 @@ async fn hundreds_of_sets_in_doubt_are_resolved_by_few_connections() {
         asking.spawn(async move { resolved(&store, id).await });
     }
     assert!(asking.join_all().await.iter().all(Option::is_some));
-    // Eight read, each committer comes back, and few confirm for all.
+    // Eight readers, two committers, and a few barriers for all sets.
     let opened = proxy.connections() - before;
     assert!(opened <= 20, "{opened} connections");
 }
@@ -163,7 +163,7 @@ async fn a_server_that_lost_commits_is_not_trusted_again() {
     for number in 1..=3 {
         store.commit(opening(number)).await.unwrap();
     }
-    // As after the promotion of a standby that lagged.
+    // The state after the promotion of a standby that lagged.
     let db = raw(&database.url()).await;
     let lost = "ALTER TABLE head DISABLE TRIGGER only_forward; UPDATE head SET position = 2";
     db.batch_execute(lost).await.unwrap();
@@ -178,7 +178,7 @@ async fn a_server_that_lost_commits_is_not_trusted_again() {
         read.is_err_and(|error| error.to_string().contains("lost commits"))
     };
     assert!(unreadable().await);
-    // The old primary is back in its place: what was committed on the other one meanwhile is not there.
+    // The old primary is back, without the commits of the other server.
     db.batch_execute("UPDATE head SET position = 3").await.unwrap();
     open(&database.url()).await.commit(opening(5)).await.unwrap();
     let answer = store.commit(opening(6)).await;
@@ -187,15 +187,15 @@ async fn a_server_that_lost_commits_is_not_trusted_again() {
 }
 
 #[tokio::test]
-async fn a_server_with_as_many_but_other_commits_is_not_trusted_either() {
+async fn a_server_with_other_commits_is_not_trusted() {
     let database = database().await;
     let store = open(&database.url()).await;
     store.commit(opening(1)).await.unwrap();
     let db = raw(&database.url()).await;
-    // The same history is trusted.
+    // A server with the same history is trusted.
     db.batch_execute(TERMINATE).await.unwrap();
     eventually(&store, 2).await;
-    // Somebody who did not know of the last commit made another one in its place.
+    // A process without knowledge of the last commit made a different commit at the same position.
     let rewritten = "ALTER TABLE commit_groups DISABLE TRIGGER append_only; \
         UPDATE commit_groups SET sets = ARRAY[77] WHERE position = 2; UPDATE head SET position = 9";
     db.batch_execute(rewritten).await.unwrap();
@@ -235,11 +235,11 @@ async fn a_commit_that_only_the_primary_has_is_in_doubt_until_the_standby_has_it
     db.batch_execute("ALTER SYSTEM SET synchronous_standby_names = 'follower'").await.unwrap();
     db.batch_execute("SELECT pg_reload_conf()").await.unwrap();
     let Held { number, pid, committing } = held_for_a_standby(&store, &db).await;
-    // Somebody breaks the wait off, and it answers "committed".
+    // An operator cancels the wait, and the server reports a commit with a warning.
     db.execute("SELECT pg_cancel_backend($1)", &[&pid]).await.unwrap();
     let id = opening(number).id();
     assert_eq!(committing.await.unwrap(), Err(CommitError::InDoubt(id)));
-    // It can be seen already, and still it is not said to be there.
+    // The commit is visible, but the store does not confirm it yet.
     let rows = db.query("SELECT 1 FROM commit_groups WHERE $1 = ANY (sets)", &[&id.to_i64()]).await.unwrap();
     assert_eq!(rows.len(), 1);
     assert!(store.committed(id).await.is_err());

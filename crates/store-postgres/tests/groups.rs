@@ -1,4 +1,5 @@
-//! Sets that travel together: one that breaks a rule of the tables, or waits for a lock, is answered alone.
+//! Groups: a set that breaks a rule of the tables or waits for a lock does not affect the answers
+//! of the others.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -19,7 +20,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use support::{database, fresh, raw};
 use tokio::task::JoinSet;
 
-/// Commits all at once; answers in their order.
+/// Commits all sets concurrently and returns the answers in their order.
 async fn together(
     store: &Arc<PostgresStore>,
     sets: Vec<ChangeSet>,
@@ -34,7 +35,7 @@ async fn together(
     answers.into_iter().map(|(_, answer)| answer).collect()
 }
 
-/// A charge that no table can hold: text has no U+0000, and numbers have 63 bits.
+/// A charge that the tables cannot hold: text has no U+0000, and numbers have 63 bits.
 fn impossible(number: i64) -> Charge {
     let mut broken = charge(number);
     if number % 2 == 0 {
@@ -53,7 +54,7 @@ async fn a_set_that_no_table_can_hold_leaves_its_neighbours_alone() {
         if is_broken(number) { set(number).insert(impossible(number)) } else { opening(number) }
     };
     for (number, mut answer) in (1..).zip(together(&store, (1..=60).map(asked).collect()).await) {
-        // On a busy machine the head may be held for longer than anybody waits; who asks again is told.
+        // On a busy machine a lock on `head` may outlast the lock timeout. Retrying gets an answer.
         for _ in 0..10 {
             if answer != Err(CommitError::Conflict) {
                 break;
@@ -72,7 +73,7 @@ async fn a_set_that_no_table_can_hold_leaves_its_neighbours_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_that_somebody_holds_delays_only_who_wants_it() {
+async fn a_locked_row_delays_only_sets_that_need_it() {
     let (store, database) = fresh().await;
     store.commit(set(1).insert(charge(1))).await.unwrap();
     let db = raw(&database.url()).await;
@@ -87,12 +88,12 @@ async fn a_row_that_somebody_holds_delays_only_who_wants_it() {
 }
 
 #[tokio::test]
-async fn a_set_that_is_there_already_is_told_by_its_id() {
+async fn a_set_that_is_committed_already_is_found_by_its_id() {
     let (store, _database) = fresh().await;
     store.commit(set(1).insert(opened(1, Some(0), None))).await.unwrap();
     let shift = set(2).shift(moving(1, BOTH, posted(5)));
     let receipt = store.commit(shift.clone()).await.unwrap();
-    // Nothing in the set itself speaks against a second time: only its id does.
+    // The preconditions of the set would admit a second commit. Only the id prevents it.
     assert_eq!(store.commit(shift.clone()).await, Err(CommitError::InDoubt(shift.id())));
     assert_eq!(store.committed(shift.id()).await, Ok(Some(receipt)));
     let balance =
@@ -102,7 +103,7 @@ async fn a_set_that_is_there_already_is_told_by_its_id() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sets_that_wait_are_committed_together() {
+async fn waiting_sets_are_committed_together() {
     let database = database().await;
     let (groups, sets) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (counted, carried) = (Arc::clone(&groups), Arc::clone(&sets));
@@ -113,7 +114,7 @@ async fn sets_that_wait_are_committed_together() {
     let options = Options { committers: 1, observe: Some(Arc::new(observe)), ..Options::default() };
     let store = Arc::new(PostgresStore::open(&database.url(), options).await.unwrap());
     let db = raw(&database.url()).await;
-    // While somebody holds the head, the first group waits and the others gather behind it.
+    // While `head` is locked, the first group waits and the other sets gather behind it.
     db.batch_execute("BEGIN; SELECT 1 FROM head FOR UPDATE").await.unwrap();
     let all = tokio::spawn({
         let store = Arc::clone(&store);
@@ -134,7 +135,7 @@ async fn sets_that_wait_are_committed_together() {
     assert!(there.iter().all(Option::is_some));
 }
 
-/// A claim and a charge as they are opened; every fifth charge has what others have not.
+/// A claim and a charge as opened. Every fifth charge has optional columns set.
 fn begun(number: i64) -> (Claim, Charge) {
     let mut opened = charge(number);
     if number % 5 == 0 {
@@ -145,7 +146,7 @@ fn begun(number: i64) -> (Claim, Charge) {
     (claim(number), opened)
 }
 
-/// And as they are settled; every seventh charge fails.
+/// The same rows as settled. Every seventh charge fails.
 fn ended(number: i64) -> (Claim, Charge) {
     let (claim, opened) = begun(number);
     let done = Claim { revision: 2, state: ClaimState::Completed(settled(b"{}", at(9))), ..claim };
@@ -158,7 +159,7 @@ fn ended(number: i64) -> (Claim, Charge) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rows_are_whole_with_and_without_what_is_mostly_empty() {
+async fn rows_are_whole_with_and_without_optional_columns() {
     let (store, _database) = fresh().await;
     let rows = async || {
         let keys = (1..=40).flat_map(|number| {
@@ -175,7 +176,8 @@ async fn rows_are_whole_with_and_without_what_is_mostly_empty() {
         let (claim, charge) = begun(number);
         set(number).insert(claim).insert(charge).insert(outbox(number)).insert(audit(number, 0))
     };
-    // One of them alone, and many at once, so that some groups have all columns and some have not.
+    // A single set first, then many at once: some groups have values in all columns, others have
+    // not.
     assert!(together(&store, vec![opening(1)]).await.iter().all(Result::is_ok));
     assert!(together(&store, (2..=40).map(opening).collect()).await.iter().all(Result::is_ok));
     assert_eq!(rows().await, expected(begun));
@@ -190,7 +192,7 @@ async fn rows_are_whole_with_and_without_what_is_mostly_empty() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_closed_has_committed_what_it_took() {
+async fn a_closed_store_has_committed_all_accepted_sets() {
     let (store, database) = fresh().await;
     let waiting = {
         let store = Arc::clone(&store);

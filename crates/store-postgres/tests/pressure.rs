@@ -1,5 +1,5 @@
-//! Others in the way: deadlocks, races, rows that are held, statements without end, no connection left. Each is told apart, and
-//! nothing is half done.
+//! Contention: deadlocks, races, locked rows, endless statements, exhausted connections. Each has
+//! its own answer, and nothing is half done.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -24,7 +24,8 @@ fn moved(number: i64, charges: &[i64]) -> ChangeSet {
     charges.iter().fold(set(number), |set, &id| set.replace(Charge { revision: 2, ..charge(id) }, 1))
 }
 
-/// Makes the server refuse new charges by this code, so many times; each try counts, whatever becomes of it.
+/// Makes the server refuse the next `times` insertions of charges with an error code. Rolled-back
+/// attempts count.
 async fn refuse(db: &Client, code: &str, times: i64) {
     let sql = format!(
         "DROP SEQUENCE IF EXISTS tries; CREATE SEQUENCE tries; \
@@ -37,7 +38,7 @@ async fn refuse(db: &Client, code: &str, times: i64) {
 }
 
 #[tokio::test]
-async fn a_lost_race_is_run_again_and_one_that_is_always_lost_is_a_conflict() {
+async fn lost_races_are_retried_and_finally_a_conflict() {
     let (store, database) = fresh().await;
     let db = raw(&database.url()).await;
     for (number, code) in [(1, "40001"), (3, "40P01")] {
@@ -52,7 +53,7 @@ async fn a_lost_race_is_run_again_and_one_that_is_always_lost_is_a_conflict() {
 }
 
 #[tokio::test]
-async fn who_locks_in_another_order_meets_a_deadlock_and_both_get_on() {
+async fn a_deadlock_ends_and_both_writers_continue() {
     let (store, database) = fresh().await;
     store.commit(set(1).insert(charge(1)).insert(charge(2))).await.unwrap();
     let (other, looking) = (raw(&database.url()).await, raw(&database.url()).await);
@@ -62,11 +63,11 @@ async fn who_locks_in_another_order_meets_a_deadlock_and_both_get_on() {
         async move { store.commit(moved(2, &[1, 2])).await }
     });
     waiting_backend(&looking, "Lock").await;
-    // Now each waits for the other, until the server ends one of them.
+    // The transactions now wait for each other until the server cancels one.
     let others = other.batch_execute("UPDATE charges SET revision = 3 WHERE id = 1").await;
     other.batch_execute("ROLLBACK").await.unwrap();
     let answer = committing.await.unwrap();
-    // If it got what the store had, the store's transaction was ended.
+    // If this transaction succeeded, the server ended that of the store.
     if let Err(error) = others {
         assert_eq!(error.code(), Some(&SqlState::T_R_DEADLOCK_DETECTED), "{error}");
     }
@@ -80,10 +81,10 @@ async fn who_locks_in_another_order_meets_a_deadlock_and_both_get_on() {
     assert_eq!(revisions, [2, 2]);
 }
 
-/// A key that another process works on is asked for here, together with rows that it wants next: whoever inserts a claim has nothing in
-/// hand yet that the other could wait for.
+/// The store inserts a claim while a second process changes the claim and wants a row of the same
+/// set next. The insertion must wait before the store locks the row.
 #[tokio::test]
-async fn who_waits_for_a_claim_holds_nothing_that_its_holder_wants() {
+async fn a_set_that_waits_for_a_claim_holds_no_rows() {
     let (store, database) = fresh().await;
     let elsewhere = open(&database.url()).await;
     elsewhere.commit(set(1).insert(claim(2))).await.unwrap();
@@ -92,29 +93,26 @@ async fn who_waits_for_a_claim_holds_nothing_that_its_holder_wants() {
     let renewed = Claim { revision: 2, ..claim(1) };
     let (other, looking) = (raw(&database.url()).await, raw(&database.url()).await);
     for (number, asked, wanted) in [
-        // Rows this process remembers: nothing is looked at first.
+        // Remembered rows: nothing is read first.
         (
             3,
             set(3).insert(claim(2)).replace(renewed, 1),
-            "SELECT 1 FROM idempotency_keys WHERE subject = 1 FOR UPDATE NOWAIT",
+            "SELECT 1 FROM claims WHERE subject = 1 FOR UPDATE NOWAIT",
         ),
-        // A balance, which always is.
+        // A balance, which is always read first.
         (
             4,
             set(4).insert(claim(2)).shift(moving(1, BOTH, posted(5))),
             "SELECT 1 FROM balances FOR UPDATE NOWAIT",
         ),
     ] {
-        other
-            .batch_execute("BEGIN; UPDATE idempotency_keys SET revision = 9 WHERE subject = 2")
-            .await
-            .unwrap();
+        other.batch_execute("BEGIN; UPDATE claims SET revision = 9 WHERE subject = 2").await.unwrap();
         let committing = tokio::spawn({
             let store = Arc::clone(&store);
             async move { store.commit(asked).await }
         });
         waiting_backend(&looking, "Lock").await;
-        other.batch_execute(wanted).await.expect("nobody holds it");
+        other.batch_execute(wanted).await.expect("the row is not locked");
         other.batch_execute("ROLLBACK").await.unwrap();
         let answer = committing.await.unwrap();
         assert!(
@@ -124,9 +122,9 @@ async fn who_waits_for_a_claim_holds_nothing_that_its_holder_wants() {
     }
 }
 
-/// However many want it: who does not is not kept waiting by all of them in turn.
+/// Sets that do not need the locked row do not wait for all sets that do.
 #[tokio::test]
-async fn a_held_row_that_many_want_keeps_nobody_else_waiting() {
+async fn a_contended_row_does_not_delay_other_sets() {
     let (store, database) = fresh().await;
     store.commit(set(1).insert(charge(1))).await.unwrap();
     let holder = raw(&database.url()).await;
@@ -140,15 +138,15 @@ async fn a_held_row_that_many_want_keeps_nobody_else_waiting() {
     for number in 2..=9 {
         let store = Arc::clone(&store);
         others.spawn(async move {
-            // Who came behind too many of them is told to ask again.
+            // A set queued behind too many waiting ones is answered as a conflict.
             while let Err(error) = store.commit(opening(number)).await {
                 assert_eq!(error, CommitError::Conflict);
             }
         });
     }
-    // Each of the four hundred by itself would wait for most of a second.
+    // Tried alone, each of the four hundred sets would wait for most of a second.
     let done = tokio::time::timeout(Duration::from_mins(1), others.join_all()).await;
-    done.expect("they wait for all who want the row");
+    done.expect("other sets wait for the contended row");
     let answers = wanting.join_all().await;
     assert!(answers.iter().all(|answer| *answer == Err(CommitError::Conflict)), "{answers:?}");
     holder.batch_execute("ROLLBACK").await.unwrap();
@@ -156,7 +154,7 @@ async fn a_held_row_that_many_want_keeps_nobody_else_waiting() {
 }
 
 #[tokio::test]
-async fn a_statement_that_does_not_end_is_ended_and_writes_nothing() {
+async fn an_endless_statement_is_cancelled_and_writes_nothing() {
     let (store, database) = fresh().await;
     let db = raw(&database.url()).await;
     db.batch_execute(
@@ -173,7 +171,7 @@ async fn a_statement_that_does_not_end_is_ended_and_writes_nothing() {
 }
 
 #[tokio::test]
-async fn a_read_that_finds_every_connection_busy_says_so() {
+async fn a_read_fails_when_all_connections_are_busy() {
     let database = database().await;
     let options = Options { readers: 1, ..Options::default() };
     let store = Arc::new(PostgresStore::open(&database.url(), options).await.unwrap());
@@ -193,7 +191,7 @@ async fn a_read_that_finds_every_connection_busy_says_so() {
 }
 
 #[tokio::test]
-async fn a_store_that_lost_its_connections_to_others_comes_back_when_there_is_room() {
+async fn a_store_without_free_connections_recovers_when_there_are_some() {
     let (_server, database) =
         own_server(&[("max_connections", "8"), ("superuser_reserved_connections", "0")]).await;
     let store = open(&database.url()).await;
@@ -211,7 +209,8 @@ async fn a_store_that_lost_its_connections_to_others_comes_back_when_there_is_ro
         }
         number += 1;
         assert!(number < 50, "the store is always faster than its guests");
-        // Whoever was faster: without room it is the store that goes without.
+        // The store may have been faster than the guests. Without room the store gets no
+        // connection.
         match store.commit(opening(number)).await {
             Err(CommitError::Unavailable(why)) => break why,
             Err(CommitError::InDoubt(_)) | Ok(_) => {}
@@ -223,13 +222,13 @@ async fn a_store_that_lost_its_connections_to_others_comes_back_when_there_is_ro
     eventually(&store, number + 1).await;
 }
 
-/// Its machine goes on and takes what is sent: only the silence tells.
+/// The machine still acknowledges packets, so only a timeout can detect the frozen process.
 #[tokio::test]
-async fn a_server_process_that_stands_still_is_not_waited_for_for_ever() {
+async fn a_frozen_server_process_is_given_up() {
     let (_server, database) = own_server(&[]).await;
     let store = open(&database.url()).await;
     let operator = raw(&database.url()).await;
-    // Those that commit hold a lock each.
+    // The committing connections are those with an advisory lock.
     let backends =
         "SELECT DISTINCT pid FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()";
     let found = operator.query(backends, &[]).await.unwrap();
@@ -237,7 +236,7 @@ async fn a_server_process_that_stands_still_is_not_waited_for_for_ever() {
     assert_eq!(pids.len(), 2);
     let all = |signal: Signal| pids.iter().for_each(|pid| kill_process(*pid, signal).unwrap());
     all(Signal::STOP);
-    // Nothing was prepared yet, so that is where it stands.
+    // The commit hangs while preparing its statements, so nothing is written.
     let answer = tokio::time::timeout(Duration::from_mins(2), store.commit(opening(1))).await;
     all(Signal::CONT);
     assert!(matches!(&answer, Ok(Err(CommitError::Unavailable(_)))), "{answer:?}");

@@ -1,4 +1,4 @@
-//! Several processes, one database: stores that know nothing of each other commit to the same rows for a while.
+//! Several processes on one database: independent stores commit to the same rows.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use support::{database, open, raw};
 use tokio::task::JoinSet;
 
-/// Everything committed, in order.
+/// The whole feed, in order.
 async fn whole_feed(store: &PostgresStore) -> Vec<(SetId, CommitReceipt)> {
     let mut all = Vec::new();
     loop {
@@ -55,7 +55,7 @@ async fn two_processes_on_shared_rows_never_lose_or_double_anything() {
         writers.spawn(async move {
             let mut receipts = Vec::new();
             for round in 0..ROUNDS {
-                // Two rows in an order of the writer's own, and a balance that everybody moves.
+                // Changes two rows in a random order, and a balance that all writers move.
                 let (one, other) = ((writer * 5 + round) % ROWS + 1, (writer * 3 + round * 7 + 1) % ROWS + 1);
                 let number = 1_000 + writer * ROUNDS + round;
                 loop {
@@ -153,7 +153,8 @@ async fn a_reader_of_positions_never_misses_a_later_commit() {
             }
         });
     }
-    // A position that is visible means that all before it are: what was folded up to it never changes again.
+    // If a position is visible, all earlier positions are visible, so a fold up to the position
+    // never changes.
     let reader = open(&database.url()).await;
     let (mut seen, mut folds) = (0, Vec::new());
     while seen < 120 {
@@ -175,13 +176,13 @@ async fn a_reader_of_positions_never_misses_a_later_commit() {
 }
 
 #[tokio::test]
-async fn a_row_that_another_process_changed_is_refused_as_it_is_now() {
+async fn a_refusal_shows_the_row_as_another_process_changed_it() {
     let database = database().await;
     let (one, other) = (open(&database.url()).await, open(&database.url()).await);
     one.commit(opening(1)).await.unwrap();
     let moved = Charge { revision: 2, ..charge(1) };
     other.commit(set(2).replace(moved.clone(), 1)).await.unwrap();
-    // What the first process wrote itself is no longer there.
+    // The first process remembers a row that has been replaced.
     let late =
         set(3).replace(Charge { revision: 2, provider_reference: Some("late".into()), ..charge(1) }, 1);
     let Err(CommitError::Refused(refusal)) = one.commit(late).await else { panic!("not refused") };
@@ -189,19 +190,20 @@ async fn a_row_that_another_process_changed_is_refused_as_it_is_now() {
         (refusal.change, refusal.reason, refusal.found),
         (0, RefusalReason::Stale, Some(moved.clone().into()))
     );
-    // Nor is a set refused by what it remembers: the second revision is there, though it has never seen it.
+    // Stale memory does not refuse a set either: the first process has never seen the second
+    // revision.
     one.commit(set(4).replace(Charge { revision: 3, ..moved }, 2)).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_row_that_was_removed_and_put_back_is_not_taken_for_the_one_before() {
+async fn a_row_removed_and_inserted_again_is_not_mistaken_for_the_old_one() {
     let database = database().await;
     let (one, other) = (open(&database.url()).await, open(&database.url()).await);
     one.commit(opening(1)).await.unwrap();
     other.commit(set(2).remove(RowKey::Outbox(TENANT, charge_id(1).into()), 1)).await.unwrap();
     let again = Outbox { due_at: at(77), ..outbox(1) };
     other.commit(set(3).insert(again.clone())).await.unwrap();
-    // Same key, same revision, another row: whoever is refused because of it is shown the new one.
+    // The key and the revision are equal, the row is another. The refusal shows the new row.
     let twin = set(4).insert(outbox(1)).remove(RowKey::Claim(TENANT, claim(1).id), 1);
     let Err(CommitError::Refused(refusal)) = one.commit(twin).await else { panic!("not refused") };
     assert_eq!(
@@ -213,7 +215,7 @@ async fn a_row_that_was_removed_and_put_back_is_not_taken_for_the_one_before() {
 }
 
 #[tokio::test]
-async fn a_key_that_another_process_claimed_first_is_refused_and_shown() {
+async fn a_key_claimed_first_by_another_process_is_refused_and_shown() {
     let database = database().await;
     let (one, other) = (open(&database.url()).await, open(&database.url()).await);
     other.commit(opening(1)).await.unwrap();
@@ -228,9 +230,9 @@ async fn a_key_that_another_process_claimed_first_is_refused_and_shown() {
     assert_eq!(whole_feed(&one).await.len(), 1);
 }
 
-/// Work that another process is writing, or that a tool holds on to, neither comes twice nor stands before the rest.
+/// Due work that another transaction has locked is skipped, and does not hide the rest.
 #[tokio::test]
-async fn due_work_that_somebody_holds_is_passed_over_and_looking_for_it_holds_nothing() {
+async fn locked_due_work_is_skipped_and_the_query_leaves_no_locks() {
     let database = database().await;
     let store = open(&database.url()).await;
     let due = |number: i64| Outbox { due_at: at(u64::try_from(number).unwrap()), ..outbox(number) };
@@ -247,7 +249,7 @@ async fn due_work_that_somebody_holds_is_passed_over_and_looking_for_it_holds_no
     let mut tool = raw(&database.url()).await;
     let holding = tool.transaction().await.unwrap();
     let held = "SELECT FROM counterfoil.outbox ORDER BY due_at LIMIT 1 FOR UPDATE NOWAIT";
-    // Nothing of what was looked for is locked any more.
+    // The query has released its locks.
     assert_eq!(holding.execute(held, &[]).await.unwrap(), 1);
     assert_eq!(found(2).await, keys[1..]);
     holding.rollback().await.unwrap();

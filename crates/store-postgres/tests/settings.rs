@@ -1,4 +1,5 @@
-//! Settings of the server that change while the store is open: what was confirmed stays safe, or is not called confirmed.
+//! Server settings that change while the store is open: a commit is safe, or the store does not
+//! confirm it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use support::{eventually, held_for_a_standby, open, own_server, raw, resolved};
 use tokio_postgres::Client;
 
-/// Sets a server is told to keep, as an administrator does it.
+/// Changes settings with ALTER SYSTEM and reloads the configuration.
 async fn reloaded(db: &Client, settings: &[&str]) {
     for setting in settings {
         db.batch_execute(&format!("ALTER SYSTEM {setting}")).await.unwrap();
@@ -19,18 +20,18 @@ async fn reloaded(db: &Client, settings: &[&str]) {
     db.batch_execute("SELECT pg_reload_conf()").await.unwrap();
 }
 
-/// Commits until one is not answered as committed: the server's processes read what was changed one by one.
+/// Commits until an answer is an error: the server's processes read changed settings one by one.
 async fn refused(store: &PostgresStore, first: i64) -> (i64, CommitError) {
     for number in first..first + 10_000 {
         if let Err(error) = store.commit(opening(number)).await {
             return (number, error);
         }
     }
-    panic!("everything is committed as before");
+    panic!("all commits were confirmed");
 }
 
 #[tokio::test]
-async fn who_commits_waits_for_the_standby_whatever_the_server_is_told_meanwhile() {
+async fn commits_wait_for_the_standby_regardless_of_the_servers_setting() {
     for (told, at_connect) in
         [("SET synchronous_commit = 'off'", false), ("SET synchronous_commit = 'local'", true)]
     {
@@ -49,7 +50,7 @@ async fn who_commits_waits_for_the_standby_whatever_the_server_is_told_meanwhile
 }
 
 #[tokio::test]
-async fn a_server_that_is_told_not_to_sync_confirms_nothing_any_more() {
+async fn no_commit_is_confirmed_while_the_server_does_not_sync() {
     for name in ["fsync", "full_page_writes"] {
         let (_server, database) = own_server(&[]).await;
         let store = open(&database.url()).await;
@@ -58,9 +59,9 @@ async fn a_server_that_is_told_not_to_sync_confirms_nothing_any_more() {
         let (doubtful, error) = refused(&store, 1).await;
         let id = opening(doubtful).id();
         assert_eq!(error, CommitError::InDoubt(id), "{name}");
-        // Whether it is there cannot be said while it may go.
+        // The doubt cannot be resolved while the commit may still be lost.
         assert!(store.committed(id).await.is_err());
-        // The other connection comes to it, too; then none is to be had.
+        // The second connection notices as well. New connections are then refused.
         let (mut number, mut why) = (doubtful, None);
         while why.is_none() {
             number += 1;
@@ -79,11 +80,11 @@ async fn a_server_that_is_told_not_to_sync_confirms_nothing_any_more() {
 }
 
 #[tokio::test]
-async fn a_server_that_takes_no_writes_any_more_is_unavailable_until_it_does() {
+async fn a_server_that_turns_read_only_is_unavailable_until_it_turns_back() {
     let (_server, database) = own_server(&[]).await;
     let store = open(&database.url()).await;
     let db = raw(&database.url()).await;
-    // Connections that are there are held to it, too.
+    // The setting also applies to open connections.
     reloaded(&db, &["SET default_transaction_read_only = on"]).await;
     let (number, error) = refused(&store, 1).await;
     assert!(matches!(error, CommitError::Unavailable(_)), "{error:?}");

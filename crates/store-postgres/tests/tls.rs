@@ -1,4 +1,4 @@
-//! TLS to the server: what each `sslmode` asks for, with certificates of our own.
+//! TLS to the server: the checks of each `sslmode`, with test certificates.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -11,7 +11,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use std::path::PathBuf;
 use support::{database, own_server, raw};
 
-/// An authority, and a server's certificate and key that it signed.
+/// A certificate authority, and a server certificate with its key.
 fn certificates(server_name: &str) -> (String, String, String) {
     let mut authority = CertificateParams::new(Vec::new()).unwrap();
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -27,7 +27,7 @@ async fn error(url: &str) -> OpenError {
 }
 
 #[tokio::test]
-async fn a_server_is_proven_by_its_certificate_and_name() {
+async fn a_server_is_verified_by_its_certificate_and_name() {
     let (mut server, database) = own_server(&[]).await;
     let (authority, certificate, key) = certificates("127.0.0.1");
     let (other_authority, _, _) = certificates("127.0.0.1");

@@ -1,4 +1,4 @@
-//! Waiters in one process, commits in another: who is woken, who is not, and what the server is asked to do for it.
+//! Wake-ups between processes, with the notifications and locks involved.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -18,47 +18,47 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_postgres::{AsyncMessage, Client, NoTls};
 
-/// Far more than anything here takes; what ends it is a failure.
+/// A time limit that only a failed test reaches.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Two processes on one database, and somebody who hears every word.
+/// Two processes on one database, and a listener for all notifications.
 struct Scene {
     worker: Arc<PostgresStore>,
-    stranger: PostgresStore,
-    ear: Ear,
+    other: PostgresStore,
+    listener: Listener,
     database: Database,
 }
 
-struct Ear {
+struct Listener {
     client: Client,
-    words: mpsc::UnboundedReceiver<String>,
+    notifications: mpsc::UnboundedReceiver<String>,
 }
 
-impl Ear {
-    async fn on(url: &str) -> Ear {
+impl Listener {
+    async fn on(url: &str) -> Listener {
         let (client, mut connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
-        let (reply, words) = mpsc::unbounded_channel();
+        let (sender, notifications) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
-                if let AsyncMessage::Notification(word) = message {
-                    let _ = reply.send(word.payload().to_owned());
+                if let AsyncMessage::Notification(notification) = message {
+                    let _ = sender.send(notification.payload().to_owned());
                 }
             }
         });
         client.batch_execute("LISTEN counterfoil_settled").await.unwrap();
-        Ear { client, words }
+        Listener { client, notifications }
     }
 
-    /// Every word sent so far: words come in the order of their commits, so the last one is our own.
+    /// All notifications sent so far. They arrive in commit order, so our own marks the end.
     async fn all(&mut self) -> Vec<String> {
         self.client.batch_execute("NOTIFY counterfoil_settled, 'end'").await.unwrap();
         let mut all = Vec::new();
         loop {
-            let word = self.words.recv().await.unwrap();
-            if word == "end" {
+            let notification = self.notifications.recv().await.unwrap();
+            if notification == "end" {
                 return all;
             }
-            all.push(word);
+            all.push(notification);
         }
     }
 }
@@ -68,8 +68,8 @@ async fn scene() -> Scene {
     let url = database.url();
     Scene {
         worker: Arc::new(open(&url).await),
-        stranger: open(&url).await,
-        ear: Ear::on(&url).await,
+        other: open(&url).await,
+        listener: Listener::on(&url).await,
         database,
     }
 }
@@ -83,7 +83,7 @@ impl Scene {
         self.commits(numbers.map(|number| becoming(number, completed()))).await;
     }
 
-    /// All at once, so that they make groups.
+    /// Commits the sets concurrently, so that they form groups.
     async fn commits(&self, sets: impl Iterator<Item = ChangeSet>) {
         let mut committing = JoinSet::new();
         for set in sets {
@@ -102,23 +102,23 @@ fn becoming(number: i64, state: ClaimState) -> ChangeSet {
     set(10_000 + number).replace(Claim { revision: 2, ..claim_in(number, state) }, 1)
 }
 
-/// A place whose key is locked by now: the first word only says so.
-async fn place(store: &PostgresStore, claim: ClaimId) -> impl Future<Output = ()> + Send + use<'_> {
+/// A waiter whose key is locked: the first wake-up only signals the lock.
+async fn locked_waiter(store: &PostgresStore, claim: ClaimId) -> impl Future<Output = ()> + Send + use<'_> {
     let first = store.settled_elsewhere(claim).unwrap();
     tokio::time::timeout(LONG, first).await.expect("the key is locked");
     store.settled_elsewhere(claim).unwrap()
 }
 
-async fn woken(place: impl Future<Output = ()>) {
-    tokio::time::timeout(LONG, place).await.expect("a word comes");
+async fn woken(locked_waiter: impl Future<Output = ()>) {
+    tokio::time::timeout(LONG, locked_waiter).await.expect("a notification arrives");
 }
 
-async fn is_waiting(place: impl Future<Output = ()> + Unpin) -> bool {
-    tokio::time::timeout(Duration::ZERO, place).await.is_err()
+async fn is_waiting(locked_waiter: impl Future<Output = ()> + Unpin) -> bool {
+    tokio::time::timeout(Duration::ZERO, locked_waiter).await.is_err()
 }
 
-/// The word for a claim, and its lock's key.
-fn word(number: i64) -> String {
+/// The notification for a claim, and the key of its lock.
+fn notification(number: i64) -> String {
     let hex = claim_id(number).digest().hex();
     format!("{:x}", u64::from_str_radix(&hex[..16], 16).unwrap())
 }
@@ -129,7 +129,7 @@ async fn locks(client: &Client) -> i64 {
     client.query_one(sql, &[]).await.unwrap().get(0)
 }
 
-/// Asks until it holds.
+/// Polls until the condition holds.
 async fn until(client: &Client, holds: impl Fn(i64) -> bool) {
     let looking = async {
         while !holds(locks(client).await) {
@@ -140,23 +140,23 @@ async fn until(client: &Client, holds: impl Fn(i64) -> bool) {
 }
 
 #[tokio::test]
-async fn nothing_is_sent_where_nobody_waits() {
+async fn no_notification_is_sent_without_waiters() {
     let mut scene = scene().await;
     scene.opens(1..=5).await;
     scene.settles(1..=4).await;
-    let elsewhere = pin!(place(&scene.stranger, claim_id(5)).await);
+    let elsewhere = pin!(locked_waiter(&scene.other, claim_id(5)).await);
     scene.worker.commit(set(900).insert(claim_in(6, completed())).insert(charge(6))).await.unwrap();
-    assert_eq!(scene.ear.all().await, Vec::<String>::new());
+    assert_eq!(scene.listener.all().await, Vec::<String>::new());
     assert!(is_waiting(elsewhere).await);
 }
 
 #[tokio::test]
-async fn only_news_is_sent_and_a_renewed_lease_is_none() {
+async fn a_renewed_lease_sends_no_notification() {
     let mut scene = scene().await;
     scene.opens(1..=6).await;
     let mut places = Vec::new();
     for number in 1..=6 {
-        places.push(Box::pin(place(&scene.stranger, claim_id(number)).await));
+        places.push(Box::pin(locked_waiter(&scene.other, claim_id(number)).await));
     }
     let silent = [ClaimState::InFlight(lease(at(8))), ClaimState::Uncertain(Custody::Held(lease(at(8))))];
     for (number, state) in (1..).zip(silent) {
@@ -171,7 +171,7 @@ async fn only_news_is_sent_and_a_renewed_lease_is_none() {
     for (number, state) in (3..).zip(news) {
         scene.worker.commit(becoming(number, state)).await.unwrap();
     }
-    assert_eq!(scene.ear.all().await, [3, 4, 5, 6].map(word));
+    assert_eq!(scene.listener.all().await, [3, 4, 5, 6].map(notification));
     for told in places.split_off(2) {
         woken(told).await;
     }
@@ -181,79 +181,79 @@ async fn only_news_is_sent_and_a_renewed_lease_is_none() {
 }
 
 #[tokio::test]
-async fn who_waits_in_another_process_is_woken_by_the_commit() {
+async fn a_waiter_in_another_process_is_woken_by_the_commit() {
     let mut scene = scene().await;
     scene.opens(1..=1).await;
-    let place = place(&scene.stranger, claim_id(1)).await;
+    let locked_waiter = locked_waiter(&scene.other, claim_id(1)).await;
     scene.settles(1..=1).await;
-    woken(place).await;
-    assert_eq!(scene.ear.all().await, [word(1)]);
+    woken(locked_waiter).await;
+    assert_eq!(scene.listener.all().await, [notification(1)]);
 }
 
 #[tokio::test]
-async fn many_wait_for_one_key_and_one_word_wakes_them_all() {
+async fn one_notification_wakes_all_waiters_of_a_key() {
     let mut scene = scene().await;
     scene.opens(1..=2).await;
-    let first = place(&scene.stranger, claim_id(1)).await;
-    let crowd: Vec<_> = (0..200).map(|_| scene.stranger.settled_elsewhere(claim_id(1)).unwrap()).collect();
-    let here = place(&scene.worker, claim_id(1)).await;
-    let other = Box::pin(place(&scene.stranger, claim_id(2)).await);
+    let first = locked_waiter(&scene.other, claim_id(1)).await;
+    let crowd: Vec<_> = (0..200).map(|_| scene.other.settled_elsewhere(claim_id(1)).unwrap()).collect();
+    let here = locked_waiter(&scene.worker, claim_id(1)).await;
+    let other = Box::pin(locked_waiter(&scene.other, claim_id(2)).await);
     assert_eq!(locks(&raw(&scene.database.url()).await).await, 3, "one lock a key and process");
     scene.settles(1..=1).await;
     woken(first).await;
     woken(here).await;
-    for place in crowd {
-        woken(place).await;
+    for locked_waiter in crowd {
+        woken(locked_waiter).await;
     }
     assert!(is_waiting(other).await);
-    assert_eq!(scene.ear.all().await, [word(1)]);
+    assert_eq!(scene.listener.all().await, [notification(1)]);
 }
 
 #[tokio::test]
-async fn many_keys_are_waited_for_at_once_and_given_up_afterwards() {
+async fn many_keys_are_waited_for_at_once_and_released_afterwards() {
     let mut scene = scene().await;
     scene.opens(1..=256).await;
     let all: Vec<_> =
-        (1..=256).map(|number| scene.stranger.settled_elsewhere(claim_id(number)).unwrap()).collect();
+        (1..=256).map(|number| scene.other.settled_elsewhere(claim_id(number)).unwrap()).collect();
     assert!(
-        scene.stranger.settled_elsewhere(claim_id(257)).is_none(),
+        scene.other.settled_elsewhere(claim_id(257)).is_none(),
         "the server's locks are not for us alone"
     );
     let again: Vec<_> =
-        (1..=256).map(|number| scene.stranger.settled_elsewhere(claim_id(number)).unwrap()).collect();
+        (1..=256).map(|number| scene.other.settled_elsewhere(claim_id(number)).unwrap()).collect();
     let client = raw(&scene.database.url()).await;
     until(&client, |locks| locks == 256).await;
-    for place in all {
-        woken(place).await;
+    for locked_waiter in all {
+        woken(locked_waiter).await;
     }
     drop(again);
     let places: Vec<_> =
-        (1..=256).map(|number| scene.stranger.settled_elsewhere(claim_id(number)).unwrap()).collect();
+        (1..=256).map(|number| scene.other.settled_elsewhere(claim_id(number)).unwrap()).collect();
     scene.settles(1..=256).await;
-    for place in places {
-        woken(place).await;
+    for locked_waiter in places {
+        woken(locked_waiter).await;
     }
     until(&client, |locks| locks == 0).await;
-    let mut words = scene.ear.all().await;
-    words.sort_unstable();
-    let mut wanted: Vec<String> = (1..=256).map(word).collect();
+    let mut notifications = scene.listener.all().await;
+    notifications.sort_unstable();
+    let mut wanted: Vec<String> = (1..=256).map(notification).collect();
     wanted.sort_unstable();
-    assert_eq!(words, wanted, "each is sent once");
+    assert_eq!(notifications, wanted, "each is sent once");
 }
 
 #[tokio::test]
-async fn nobody_begins_to_wait_unseen_while_a_commit_is_on_its_way() {
+async fn no_waiter_starts_unnoticed_during_a_commit() {
     let scene = scene().await;
     scene.opens(1..=2).await;
-    // As a committer does that found nobody there.
+    // A committer that found no waiter holds the exclusive lock.
     let committer = raw(&scene.database.url()).await;
-    let key = u64::from_str_radix(&word(1), 16).unwrap().cast_signed();
+    let key = u64::from_str_radix(&notification(1), 16).unwrap().cast_signed();
     let lock = format!(
         "BEGIN; SELECT pg_advisory_xact_lock(({key}::bigint >> 32)::int, ({key}::bigint << 32 >> 32)::int)"
     );
     committer.batch_execute(&lock).await.unwrap();
-    let mut late = pin!(scene.stranger.settled_elsewhere(claim_id(1)).unwrap());
-    let other = place(&scene.stranger, claim_id(2)).await;
+    let mut late = pin!(scene.other.settled_elsewhere(claim_id(1)).unwrap());
+    let other = locked_waiter(&scene.other, claim_id(2)).await;
     assert!(is_waiting(&mut late).await, "it has been tried by now, and others are not held up");
     committer.batch_execute("COMMIT").await.unwrap();
     woken(late).await;
@@ -262,10 +262,10 @@ async fn nobody_begins_to_wait_unseen_while_a_commit_is_on_its_way() {
 }
 
 #[tokio::test]
-async fn a_listener_that_was_ended_wakes_everybody_and_comes_back() {
+async fn a_terminated_listener_wakes_all_waiters_and_reconnects() {
     let scene = scene().await;
     scene.opens(1..=2).await;
-    let first = place(&scene.stranger, claim_id(1)).await;
+    let first = locked_waiter(&scene.other, claim_id(1)).await;
     let client = raw(&scene.database.url()).await;
     let ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 \
          AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
@@ -273,18 +273,18 @@ async fn a_listener_that_was_ended_wakes_everybody_and_comes_back() {
     woken(first).await;
     scene.settles(1..=1).await;
     let back = async {
-        while scene.stranger.settled_elsewhere(claim_id(2)).is_none() {
+        while scene.other.settled_elsewhere(claim_id(2)).is_none() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(LONG, back).await.expect("it comes back");
-    let second = place(&scene.stranger, claim_id(2)).await;
+    tokio::time::timeout(LONG, back).await.expect("the listener reconnects");
+    let second = locked_waiter(&scene.other, claim_id(2)).await;
     scene.settles(2..=2).await;
     woken(second).await;
 }
 
 #[tokio::test]
-async fn a_store_that_nobody_waits_at_has_no_connection_for_it() {
+async fn a_store_without_waiters_opens_no_listening_connection() {
     let scene = scene().await;
     scene.opens(1..=1).await;
     let client = raw(&scene.database.url()).await;
@@ -294,8 +294,8 @@ async fn a_store_that_nobody_waits_at_has_no_connection_for_it() {
         client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0)
     };
     assert_eq!(count().await, 0);
-    drop(place(&scene.stranger, claim_id(1)).await);
+    drop(locked_waiter(&scene.other, claim_id(1)).await);
     assert_eq!(count().await, 1);
-    scene.stranger.close().await;
+    scene.other.close().await;
     until(&client, |locks| locks == 0).await;
 }

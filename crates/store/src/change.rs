@@ -1,51 +1,40 @@
-//! A change of state as a value: what is to be written, and what must be true for it.
+//! A change of state as a value: the rows to write, and the preconditions under which they may be
+//! written.
 
 use crate::row::{Row, RowKey};
 use counterfoil_core::ledger::balance::{Delta, Guarded};
 use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use std::sync::Arc;
 
-/// One write with its precondition. Rows are shared, not copied: a set may be offered more than once, and a store may
-/// keep what it wrote.
+/// A write and its precondition. Rows are shared instead of copied, because a caller may offer a
+/// set again and a store may keep the rows it wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The row must not be there yet.
+    /// The row must not exist.
     Insert(Arc<Row>),
-    /// The row must be there with this revision.
-    Replace {
-        /// The new row.
-        row: Arc<Row>,
-        /// The revision it replaces.
-        expect: u64,
-    },
-    /// The row must be there with this revision.
-    Remove {
-        /// Which row.
-        key: RowKey,
-        /// The revision that is removed.
-        expect: u64,
-    },
-    /// The balance moves by a delta and must stay within its bounds. A shard that was never written starts empty.
+    /// The row must exist with the revision `expect`.
+    Replace { row: Arc<Row>, expect: u64 },
+    /// The row must exist with the revision `expect`.
+    Remove { key: RowKey, expect: u64 },
+    /// The balance changes by a delta and must stay within its bounds. A shard without a row starts
+    /// empty.
     Move(Move),
 }
 
-/// A guarded change of a balance: never an image of one, so two of them do not stand in each other's way.
+/// A guarded change of a balance. A move carries a delta and no resulting balance, so concurrent
+/// moves of one balance do not conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// The account's tenant.
     pub tenant: TenantId,
-    /// Whose balance.
     pub account: AccountId,
-    /// Which shard of it.
     pub shard: u8,
-    /// Which bounds the account has.
+    /// The bounds that the account has.
     pub guarded: Guarded,
-    /// By how much.
     pub delta: Delta,
 }
 
 impl Change {
-    /// The row it is about.
+    /// The key of the changed row.
     pub fn key(&self) -> RowKey {
         match self {
             Change::Insert(row) | Change::Replace { row, .. } => row.key(),
@@ -55,8 +44,8 @@ impl Change {
     }
 }
 
-/// Changes that happen together or not at all. No row stands in it twice. A copy costs nothing: whoever commits keeps one, to
-/// try again.
+/// Changes that happen together or not at all. A set names each row at most once. Cloning is cheap,
+/// so a caller can keep a copy for a retry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeSet {
     id: SetId,
@@ -64,22 +53,21 @@ pub struct ChangeSet {
 }
 
 impl ChangeSet {
-    /// An empty set under its own id, by which a commit in doubt is resolved.
+    /// An empty set. The id resolves a commit in doubt.
     pub fn new(id: SetId) -> ChangeSet {
         ChangeSet { id, changes: Arc::new(Vec::with_capacity(8)) }
     }
 
-    /// Adds an insertion: refused if the row is there, and the refusal says what is there.
+    /// Adds an insertion. A store refuses the set if the row exists, and returns the row it found.
     pub fn insert(self, row: impl Into<Row>) -> ChangeSet {
         self.with(Change::Insert(Arc::new(row.into())))
     }
 
-    /// Adds a compare-and-swap on the row's revision.
+    /// Adds a replacement: a compare-and-swap on the row's revision.
     pub fn replace(self, row: impl Into<Row>, expect: u64) -> ChangeSet {
         self.with(Change::Replace { row: Arc::new(row.into()), expect })
     }
 
-    /// Adds a removal.
     pub fn remove(self, key: RowKey, expect: u64) -> ChangeSet {
         self.with(Change::Remove { key, expect })
     }
@@ -89,18 +77,15 @@ impl ChangeSet {
         self.with(Change::Move(motion))
     }
 
-    /// Adds a change.
     pub fn with(mut self, change: Change) -> ChangeSet {
         Arc::make_mut(&mut self.changes).push(change);
         self
     }
 
-    /// The set's id.
     pub fn id(&self) -> SetId {
         self.id
     }
 
-    /// The changes, in order.
     pub fn changes(&self) -> &[Change] {
         &self.changes
     }

@@ -1,7 +1,8 @@
-//! The one judge: whether a change set may commit against given rows.
+//! The judge: the only function for deciding whether a change set may commit.
 //!
-//! It is pure. The in-memory, embedded and PostgreSQL stores call it under their own lock, so their meaning
-//! cannot drift; a store that expresses preconditions natively is held to it by the conformance suite.
+//! The judge is pure. The in-memory, embedded and PostgreSQL stores call it under their own lock,
+//! so the stores cannot disagree. The conformance suite holds a store to the same rules if the
+//! store expresses preconditions natively.
 
 use crate::change::{Change, ChangeSet, Move};
 use crate::port::{CommitRefusal, RefusalReason};
@@ -11,48 +12,49 @@ use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
 use foldhash::fast::RandomState;
 use std::sync::Arc;
 
-/// The rows a group of sets is judged against, with the writes of those already accepted laid over them.
+/// The rows that a group of sets is judged against. Every accepted set writes into the image, so
+/// later sets of the group see its changes.
 #[derive(Debug, Default)]
 pub struct Image {
     rows: KeyMap<Option<Arc<Row>>>,
 }
 
 impl Image {
-    /// An empty one with room for so many rows.
+    /// An empty image with capacity for that many rows.
     pub fn with_room(rows: usize) -> Image {
         Image { rows: KeyMap::with_capacity_and_hasher(rows, RandomState::default()) }
     }
 
-    /// Whether the row (or its absence) is already known.
+    /// Whether the image has the row, or knows that the row is absent.
     pub fn knows(&self, key: &RowKey) -> bool {
         self.rows.contains_key(key)
     }
 
-    /// Brings a row, or the knowledge that there is none.
+    /// Adds a row to the image, or its absence.
     pub fn bring(&mut self, key: RowKey, row: Option<impl Into<Arc<Row>>>) {
         self.rows.insert(key, row.map(Into::into));
     }
 
-    /// The row as the next set will find it. What was never brought counts as absent.
+    /// The row as the next set finds it. A row that the image does not know counts as absent.
     pub fn get(&self, key: &RowKey) -> Option<&Row> {
         self.rows.get(key).and_then(Option::as_deref)
     }
 
-    /// The same, to keep.
+    /// Like [`Image::get`], but returns a shared reference to keep.
     pub fn shared(&self, key: &RowKey) -> Option<Arc<Row>> {
         self.rows.get(key).cloned().flatten()
     }
 
-    /// Judges `set` and, if it may commit, lays its writes over the image for its neighbours.
+    /// Judges `set`. If the set may commit, the image takes over its writes.
     pub fn admit(&mut self, set: &ChangeSet) -> Result<(), Box<CommitRefusal>> {
         judge(self, set)?;
         for change in set.changes() {
             let row = match change {
                 Change::Insert(row) | Change::Replace { row, .. } => Some(Arc::clone(row)),
                 Change::Remove { .. } => None,
-                // It was judged a moment ago against the same row.
+                // The judge accepted this move against the same balance, so an error cannot occur.
                 Change::Move(motion) => {
-                    self.after(motion).ok().map(|balance| Arc::new(Row::Balance(balance)))
+                    self.balance_after(motion).ok().map(|balance| Arc::new(Row::Balance(balance)))
                 }
             };
             self.rows.insert(change.key(), row);
@@ -60,8 +62,8 @@ impl Image {
         Ok(())
     }
 
-    /// The balance after `motion`, as the next set will find it.
-    fn after(&self, motion: &Move) -> Result<Balance, BalanceRefusal> {
+    /// The balance after `motion`. A shard without a row starts empty.
+    fn balance_after(&self, motion: &Move) -> Result<Balance, BalanceRefusal> {
         let key = RowKey::Balance(motion.tenant, motion.account, motion.shard);
         let found = match self.get(&key) {
             Some(Row::Balance(balance)) => *balance,
@@ -70,33 +72,31 @@ impl Image {
         found.moved(motion.delta)
     }
 
-    /// Forgets all rows but those `keep` names, and tells how many are left.
+    /// Keeps only rows selected by `keep`. Returns the number of rows left.
     pub fn keep(&mut self, keep: impl Fn(&RowKey) -> bool) -> usize {
         self.rows.retain(|key, _| keep(key));
         self.rows.len()
     }
 
-    /// Forgets everything; the memory is kept for the next group.
+    /// Drops all rows and keeps the allocated memory for the next group.
     pub fn clear(&mut self) {
         self.rows.clear();
     }
 }
 
-/// Judges `set` against `image`: the first change whose precondition does not hold, or nothing.
+/// Judges `set` against `image`. The refusal names the first change whose precondition fails.
 pub fn judge(image: &Image, set: &ChangeSet) -> Result<(), Box<CommitRefusal>> {
     let changes = set.changes();
-    if let Some(change) = malformed(changes) {
+    if let Some(change) = first_malformed(changes) {
         return Err(Box::new(CommitRefusal { change, reason: RefusalReason::Malformed, found: None }));
     }
     for (index, change) in changes.iter().enumerate() {
         let found = image.get(&change.key());
         let reason = match change {
-            Change::Move(motion) => image.after(motion).err().map(|unfit| match unfit {
-                BalanceRefusal::Insufficient => RefusalReason::Insufficient,
-                BalanceRefusal::CapExceeded => RefusalReason::CapExceeded,
-                BalanceRefusal::NotHeld => RefusalReason::NotHeld,
-            }),
-            Change::Insert(_) | Change::Replace { .. } | Change::Remove { .. } => refuse(change, found),
+            Change::Insert(row) => refuse_insertion(row, found),
+            Change::Replace { row, expect } => refuse_replacement(row, *expect, found),
+            Change::Remove { expect, .. } => refuse_removal(*expect, found),
+            Change::Move(motion) => image.balance_after(motion).err().map(refuse_move),
         };
         if let Some(reason) = reason {
             return Err(Box::new(CommitRefusal { change: index, reason, found: found.cloned() }));
@@ -105,7 +105,8 @@ pub fn judge(image: &Image, set: &ChangeSet) -> Result<(), Box<CommitRefusal>> {
     Ok(())
 }
 
-fn malformed(changes: &[Change]) -> Option<usize> {
+/// The first change at which the set breaks a rule of form: its size, or a row named twice.
+fn first_malformed(changes: &[Change]) -> Option<usize> {
     if changes.is_empty() || changes.len() > CHANGES_PER_SET_MAX {
         return Some(0);
     }
@@ -113,21 +114,37 @@ fn malformed(changes: &[Change]) -> Option<usize> {
     keys.iter().enumerate().position(|(index, key)| keys.iter().take(index).any(|earlier| earlier == key))
 }
 
-fn refuse(change: &Change, found: Option<&Row>) -> Option<RefusalReason> {
-    match (change, found) {
-        // Money enters a balance only by moving.
-        (Change::Insert(row), None) => (!row.may_begin()).then_some(RefusalReason::IllegalMove),
-        (Change::Move(_), _) => None,
-        (Change::Insert(_), Some(_)) => Some(RefusalReason::Present),
-        (Change::Replace { .. } | Change::Remove { .. }, None) => Some(RefusalReason::Absent),
-        (Change::Replace { expect, .. } | Change::Remove { expect, .. }, Some(row))
-            if row.revision() != *expect =>
-        {
-            Some(RefusalReason::Stale)
-        }
-        (Change::Replace { row, .. }, Some(old)) => {
-            (!old.may_become(row)).then_some(RefusalReason::IllegalMove)
-        }
-        (Change::Remove { .. }, Some(old)) => (!old.may_be_removed()).then_some(RefusalReason::IllegalMove),
+fn refuse_insertion(row: &Row, found: Option<&Row>) -> Option<RefusalReason> {
+    match found {
+        Some(_) => Some(RefusalReason::Present),
+        None => illegal_unless(row.may_be_inserted()),
     }
+}
+
+fn refuse_replacement(row: &Row, expect: u64, found: Option<&Row>) -> Option<RefusalReason> {
+    match found {
+        None => Some(RefusalReason::Absent),
+        Some(old) if old.revision() != expect => Some(RefusalReason::Stale),
+        Some(old) => illegal_unless(old.may_become(row)),
+    }
+}
+
+fn refuse_removal(expect: u64, found: Option<&Row>) -> Option<RefusalReason> {
+    match found {
+        None => Some(RefusalReason::Absent),
+        Some(old) if old.revision() != expect => Some(RefusalReason::Stale),
+        Some(old) => illegal_unless(old.may_be_removed()),
+    }
+}
+
+const fn refuse_move(refusal: BalanceRefusal) -> RefusalReason {
+    match refusal {
+        BalanceRefusal::Insufficient => RefusalReason::Insufficient,
+        BalanceRefusal::CapExceeded => RefusalReason::CapExceeded,
+        BalanceRefusal::NotHeld => RefusalReason::NotHeld,
+    }
+}
+
+fn illegal_unless(legal: bool) -> Option<RefusalReason> {
+    (!legal).then_some(RefusalReason::IllegalMove)
 }

@@ -1,8 +1,9 @@
-//! The storage port: every change of state is one atomic [`ChangeSet`] with its preconditions inside, and a store
-//! either commits all of it or says which precondition failed and what it found there.
+//! The storage port. Every change of state is an atomic [`ChangeSet`], preconditions included. A
+//! store commits the whole set, or reports the precondition that failed and the row it found.
 //!
-//! There is no `begin` and no closure over a transaction, because the weakest backend has neither. Whether a set
-//! may commit is decided by one pure function, [`judge::judge`]; the stores only bring the rows.
+//! The port has no `begin` and no closure over a transaction, because the weakest backend supports
+//! neither. One pure function, [`judge::judge`], decides whether a set may commit; a store only
+//! supplies the rows.
 
 #![deny(clippy::disallowed_methods)]
 
@@ -17,6 +18,6 @@ pub mod row;
 pub use change::{Change, ChangeSet, Move};
 pub use port::{
     CommitError, CommitReceipt, CommitRefusal, Committed, Due, EntryPage, Folded, Position, ReadError,
-    RefusalReason, Scan, Store, Tally, Upto,
+    RefusalReason, STUCK_AFTER, Scan, Store, Tally, Upto,
 };
-pub use row::{ClaimMap, KeyMap, KeySet, Row, RowKey, UNTOLD, adopted};
+pub use row::{ClaimMap, KeyMap, KeySet, Row, RowKey};

@@ -1,11 +1,12 @@
-//! The reference store: rows in memory under one lock. It defines what a store means and serves tests; it keeps
-//! nothing when the process ends. Tests may make it fail in every way the port allows.
+//! The reference store: rows in memory under one lock. This store defines the port's meaning and
+//! serves tests. Its contents end with the process. Tests can inject every failure that the port
+//! allows.
 
 use crate::change::{Change, ChangeSet};
 use crate::judge::Image;
 use crate::port::{
-    CommitError, CommitReceipt, Committed, Due, EntryPage, Folded, Position, ReadError, Scan, Store, Tally,
-    Upto,
+    CommitError, CommitReceipt, Committed, Due, EntryPage, Folded, Position, ReadError, STUCK_AFTER, Scan,
+    Store, Tally, Upto,
 };
 use crate::row::{Row, RowKey};
 use counterfoil_core::idempotency::claim::ClaimId;
@@ -14,14 +15,13 @@ use counterfoil_core::payments::operation::OperationKind;
 use counterfoil_core::types::id::{AccountId, SetId, TenantId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::mask::Masked;
-use counterfoil_core::types::time::{Span, Time};
+use counterfoil_core::types::time::Time;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Where a memory store's time comes from.
+/// The source of a memory store's time.
 pub type Clock = Arc<dyn Fn() -> Time + Send + Sync>;
 
-/// The in-memory store.
 pub struct MemoryStore {
     clock: Clock,
     shared: Mutex<Shared>,
@@ -31,7 +31,7 @@ pub struct MemoryStore {
 struct Shared {
     rows: BTreeMap<RowKey, Row>,
     log: Vec<Committed>,
-    /// Entries in the order of their commits, with their tenants.
+    /// Entries in commit order, with their tenants.
     journal: Vec<(TenantId, AccountEntry)>,
     sets: HashMap<SetId, CommitReceipt>,
     faults: VecDeque<MemoryFault>,
@@ -40,18 +40,18 @@ struct Shared {
     latest: Option<Time>,
 }
 
-/// What the next commit does instead of its work.
+/// An injected fault of the next commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryFault {
-    /// It is written, but the caller is not told.
+    /// The set is written, but the caller gets "in doubt".
     DoubtAfter,
-    /// It is not written, and the caller is not told.
+    /// The set is not written, and the caller gets "in doubt".
     DoubtBefore,
-    /// Somebody else was in the way.
+    /// The commit fails with a conflict.
     Conflict,
-    /// Too much is asked.
+    /// The commit is refused as throttled.
     Throttle,
-    /// It goes through: for faults on a later commit.
+    /// The commit succeeds; placed before a fault of a later commit.
     Pass,
 }
 
@@ -61,23 +61,23 @@ impl MemoryStore {
         MemoryStore { clock, shared: Mutex::default() }
     }
 
-    /// Lines faults up for the commits to come.
+    /// Queues one fault per commit.
     pub fn fail_next(&self, faults: &[MemoryFault]) {
         self.lock().faults.extend(faults);
     }
 
-    /// Cuts the store off, or brings it back.
+    /// Makes the store unavailable, or available again.
     pub fn set_down(&self, down: bool) {
         self.lock().down = down;
     }
 
-    /// Makes it impossible to learn which sets were committed, or possible again.
+    /// Makes [`Store::committed`] fail, or work again.
     pub fn hide_sets(&self, hidden: bool) {
         self.lock().sets_hidden = hidden;
     }
 
     fn lock(&self) -> MutexGuard<'_, Shared> {
-        // A panic while the lock was held would have to come from the allocator: the rows are still whole.
+        // A panic under the lock can only come from the allocator, so the rows are intact.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -285,7 +285,7 @@ impl Store for MemoryStore {
             }
             let late = now.since(outbox.due_at);
             tally.pending = tally.pending.saturating_add(1);
-            tally.stuck = tally.stuck.saturating_add(u64::from(late > Span::from_ms(60_000)));
+            tally.stuck = tally.stuck.saturating_add(u64::from(late > STUCK_AFTER));
             tally.lag_ms = tally.lag_ms.max(late.ms());
         }
         Ok(tally)
@@ -296,7 +296,7 @@ impl Store for MemoryStore {
     }
 }
 
-/// The entries of a set's transactions: within one commit they stand by transaction and leg.
+/// The entries of a set's transactions, ordered by transaction and leg.
 fn entries(set: &ChangeSet, receipt: CommitReceipt) -> Vec<(TenantId, AccountEntry)> {
     let mut entries: Vec<(TenantId, AccountEntry)> = Vec::new();
     for change in set.changes() {

@@ -1,4 +1,4 @@
-//! The port: what every store can be asked, and the narrow answers it may give.
+//! The port: the operations of every store, and the narrow error types they may return.
 
 use crate::change::ChangeSet;
 use crate::row::{Row, RowKey};
@@ -10,29 +10,31 @@ use counterfoil_core::types::id::{
 };
 use counterfoil_core::types::mask::Masked;
 pub use counterfoil_core::types::position::Position;
-use counterfoil_core::types::time::Time;
+use counterfoil_core::types::time::{Span, Time};
 use counterfoil_core::types::ulid::Ulid;
 use std::future::Future;
 
-/// A store. Answers come only from committed state.
+/// A store. Reads return committed state only.
 pub trait Store: Send + Sync + 'static {
-    /// The store's clock: it never goes back, and a moved wall clock does not move it.
+    /// The store's clock. It never goes back, and a change of the wall clock does not affect it.
     fn now(&self) -> Time;
 
-    /// 32 secret bytes made with the store, from which references and downstream keys are derived.
+    /// 32 secret bytes created with the store. References and downstream keys are derived from
+    /// them.
     fn secret(&self) -> Masked<[u8; 32]>;
 
-    /// Whether no other process can write this store while this one has it open; leases of other holders are
-    /// then leases of the dead.
+    /// Whether this process is the only possible writer while the store is open. If so, leases of
+    /// other holders belong to processes that have ended.
     fn is_exclusive(&self) -> bool;
 
-    /// The rows of these keys, all from one moment, in the order asked.
+    /// The rows of these keys, from one consistent snapshot and in the order of the keys.
     fn read(&self, keys: Vec<RowKey>) -> impl Future<Output = Result<Vec<Option<Row>>, ReadError>> + Send;
 
     /// A bounded, ordered range of rows.
     fn scan(&self, scan: Scan) -> impl Future<Output = Result<Vec<Row>, ReadError>> + Send;
 
-    /// Rows whose time has come, most overdue first, at most `limit`. Rows that somebody writes at this moment may be left out.
+    /// Rows that are due at `now`, most overdue first, at most `limit`. A store may omit rows
+    /// locked by a concurrent commit.
     fn due(
         &self,
         due: Due,
@@ -40,21 +42,22 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<Row>, ReadError>> + Send;
 
-    /// Commits all of the set or nothing.
+    /// Commits the whole set or nothing.
     fn commit(&self, set: ChangeSet) -> impl Future<Output = Result<CommitReceipt, CommitError>> + Send;
 
-    /// Whether the set of that id was committed: how a commit in doubt is resolved. A set that is said not to be there
-    /// does not appear later; a store that cannot promise that gives an error.
+    /// Looks up a commit by set id, to resolve a commit in doubt. After the answer `None` the set
+    /// never appears later; a store that cannot promise this returns an error.
     fn committed(&self, id: SetId) -> impl Future<Output = Result<Option<CommitReceipt>, ReadError>> + Send;
 
-    /// Committed sets after `after`, in commit order, at most `limit`.
+    /// Committed sets after the position `after`, in commit order, at most `limit`.
     fn feed(
         &self,
         after: Position,
         limit: usize,
     ) -> impl Future<Output = Result<Vec<Committed>, ReadError>> + Send;
 
-    /// Entries of one account of that tenant, at most `limit`. They are written with their transactions and never change.
+    /// Entries of the tenant's account, at most `limit`. Entries are written with their transaction
+    /// and never change.
     fn entries(
         &self,
         tenant: TenantId,
@@ -63,7 +66,7 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<AccountEntry>, ReadError>> + Send;
 
-    /// What an account's entries after `after` and up to `upto` add up to.
+    /// The sum of an account's entries after `after` and up to `upto`.
     fn fold(
         &self,
         tenant: TenantId,
@@ -72,231 +75,122 @@ pub trait Store: Send + Sync + 'static {
         upto: Upto,
     ) -> impl Future<Output = Result<Folded, ReadError>> + Send;
 
-    /// Counts of the work at hand.
+    /// Counts of the outstanding work.
     fn tally(&self, now: Time) -> impl Future<Output = Result<Tally, ReadError>> + Send;
 
-    /// Completes when a process may have settled or put off the claim since this was called: the call itself takes the
-    /// place in the queue, so who calls first and looks then misses nothing. It may complete for no reason, and is no
-    /// promise: who waits must look now and then all the same. `None` where the store cannot tell, or not now.
+    /// Waits for news of a claim from other processes. The future completes when another process
+    /// may have settled or put off the claim since this call.
+    ///
+    /// The call itself registers the waiter: a caller that calls first and reads the claim
+    /// afterwards misses nothing. The future may complete without news and may miss news, so a
+    /// waiter must also poll. `None` if the store cannot watch the claim, or not at present.
     fn settled_elsewhere(&self, claim: ClaimId) -> Option<impl Future<Output = ()> + Send>;
 }
 
-/// A commit that happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommitReceipt {
-    /// Its place in the order.
+    /// The commit's place in the order of commits.
     pub position: Position,
-    /// The store's time of it.
+    /// The store's time of the commit.
     pub at: Time,
 }
 
-/// A committed set, as the feed tells it.
+/// A committed set, as the feed reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
-    /// Its place and time.
     pub receipt: CommitReceipt,
-    /// Which set.
     pub set: SetId,
-    /// The rows it wrote or removed.
+    /// The rows that the set wrote or removed.
     pub touched: Vec<RowKey>,
 }
 
-/// Ranges of rows. `after` and `before` are exclusive.
+/// A range of rows. `after` and `before` are exclusive, and `limit` is cut at `SCAN_MAX`.
+///
+/// Scans over all tenants run in the store's own order: by tenant and id, or by id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scan {
     /// A tenant's charges, newest first.
-    ChargesOf {
-        /// Whose.
-        tenant: TenantId,
-        /// Older than this one.
-        before: Option<ChargeId>,
-        /// At most so many.
-        limit: usize,
-    },
+    ChargesOf { tenant: TenantId, before: Option<ChargeId>, limit: usize },
     /// The audit records of one subject, in order.
-    Timeline {
-        /// Whose.
-        tenant: TenantId,
-        /// Of what.
-        subject: SubjectId,
-        /// Younger than this one.
-        after: Option<Ulid>,
-        /// At most so many.
-        limit: usize,
-    },
-    /// All claims, in the store's own order.
+    Timeline { tenant: TenantId, subject: SubjectId, after: Option<Ulid>, limit: usize },
+    /// All claims.
     Claims {
-        /// After this one, told by all that a store may go by: its key and what it made.
+        /// The last claim seen, with all columns that a store may order by.
         after: Option<(TenantId, ClaimId, SubjectId)>,
-        /// At most so many.
         limit: usize,
     },
-    /// All charges, in the store's own order: by tenant and id, or by id.
-    Charges {
-        /// After this one.
-        after: Option<(TenantId, ChargeId)>,
-        /// At most so many.
-        limit: usize,
-    },
+    /// All charges.
+    Charges { after: Option<(TenantId, ChargeId)>, limit: usize },
     /// The operations on one charge, oldest first.
-    OperationsOn {
-        /// Whose.
-        tenant: TenantId,
-        /// Which.
-        charge: ChargeId,
-        /// Younger than this one.
-        after: Option<OperationId>,
-        /// At most so many.
-        limit: usize,
-    },
+    OperationsOn { tenant: TenantId, charge: ChargeId, after: Option<OperationId>, limit: usize },
     /// A tenant's refunds, newest first.
-    RefundsOf {
-        /// Whose.
-        tenant: TenantId,
-        /// Older than this one.
-        before: Option<OperationId>,
-        /// At most so many.
-        limit: usize,
-    },
-    /// All operations, in the store's own order: by tenant and id, or by id.
-    Operations {
-        /// After this one.
-        after: Option<(TenantId, OperationId)>,
-        /// At most so many.
-        limit: usize,
-    },
+    RefundsOf { tenant: TenantId, before: Option<OperationId>, limit: usize },
+    /// All operations.
+    Operations { after: Option<(TenantId, OperationId)>, limit: usize },
     /// A tenant's payouts, newest first.
-    PayoutsOf {
-        /// Whose.
-        tenant: TenantId,
-        /// Older than this one.
-        before: Option<PayoutId>,
-        /// At most so many.
-        limit: usize,
-    },
-    /// All payouts, in the store's own order: by tenant and id, or by id.
-    Payouts {
-        /// After this one.
-        after: Option<(TenantId, PayoutId)>,
-        /// At most so many.
-        limit: usize,
-    },
-    /// All work, in the store's own order: by tenant and id, or by id.
-    Outbox {
-        /// After this one.
-        after: Option<(TenantId, SubjectId)>,
-        /// At most so many.
-        limit: usize,
-    },
-    /// The work on a payment of which some call may have had an effect, whoever's it is: its making, and what was asked of it since.
-    DoubtOn {
-        /// Which payment.
-        payment: Payment,
-        /// At most so many.
-        limit: usize,
-    },
+    PayoutsOf { tenant: TenantId, before: Option<PayoutId>, limit: usize },
+    /// All payouts.
+    Payouts { after: Option<(TenantId, PayoutId)>, limit: usize },
+    /// All outbox rows.
+    Outbox { after: Option<(TenantId, SubjectId)>, limit: usize },
+    /// The outbox rows in doubt of a payment: its creation and its operations, if some call may
+    /// have had an effect.
+    DoubtOn { payment: Payment, limit: usize },
     /// A tenant's parked work, newest first.
-    ParkedOf {
-        /// Whose.
-        tenant: TenantId,
-        /// Older than this one.
-        before: Option<SubjectId>,
-        /// At most so many.
-        limit: usize,
-    },
+    ParkedOf { tenant: TenantId, before: Option<SubjectId>, limit: usize },
     /// A tenant's accounts, newest first.
-    AccountsOf {
-        /// Whose.
-        tenant: TenantId,
-        /// Older than this one.
-        before: Option<AccountId>,
-        /// At most so many.
-        limit: usize,
-    },
+    AccountsOf { tenant: TenantId, before: Option<AccountId>, limit: usize },
     /// A tenant's own assets, by code.
-    AssetsOf {
-        /// Whose.
-        tenant: TenantId,
-    },
+    AssetsOf { tenant: TenantId },
     /// A tenant's transactions, newest first.
-    TransactionsOf {
-        /// Whose.
-        tenant: TenantId,
-        /// Older than this one.
-        before: Option<TransactionId>,
-        /// At most so many.
-        limit: usize,
-    },
+    TransactionsOf { tenant: TenantId, before: Option<TransactionId>, limit: usize },
     /// Snapshots of one account up to a point, newest first.
     Snapshots {
-        /// The account's tenant.
         tenant: TenantId,
-        /// Whose.
         account: AccountId,
-        /// Only those that include nothing after this point.
+        /// Only snapshots without commits after the point.
         upto: Upto,
-        /// At most so many.
         limit: usize,
     },
-    /// All accounts, in the store's own order: by tenant and id, or by id.
-    Accounts {
-        /// After this one.
-        after: Option<(TenantId, AccountId)>,
-        /// At most so many.
-        limit: usize,
-    },
-    /// All transactions, in the store's own order: by tenant and id, or by id.
-    Transactions {
-        /// After this one.
-        after: Option<(TenantId, TransactionId)>,
-        /// At most so many.
-        limit: usize,
-    },
-    /// All balances, in the store's own order; shards of one account by number.
-    Balances {
-        /// After this one.
-        after: Option<(TenantId, AccountId, u8)>,
-        /// At most so many.
-        limit: usize,
-    },
-    /// All holds, in the store's own order: by tenant and id, or by id.
-    Holds {
-        /// After this one.
-        after: Option<(TenantId, HoldId)>,
-        /// At most so many.
-        limit: usize,
-    },
-    /// All tenants by name.
+    /// All accounts.
+    Accounts { after: Option<(TenantId, AccountId)>, limit: usize },
+    /// All transactions.
+    Transactions { after: Option<(TenantId, TransactionId)>, limit: usize },
+    /// All balances; the shards of one account by number.
+    Balances { after: Option<(TenantId, AccountId, u8)>, limit: usize },
+    /// All holds.
+    Holds { after: Option<(TenantId, HoldId)>, limit: usize },
+    /// All tenants, by name.
     Tenants,
-    /// All API keys by digest.
+    /// All API keys, by digest.
     ApiKeys,
     /// All worker slots ever used, by number.
     Slots,
 }
 
-/// What may be due.
+/// The kinds of rows that can be due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// Outbox rows, by `due_at`; parked ones are never due.
+    /// Outbox rows, by `due_at`. Parked rows are never due.
     Outbox,
-    /// Claims whose answer or tombstone has outlived its window, by `sweep_at`. Nothing depends on when they are swept: a store may bring
-    /// one up later by a small part of its window.
+    /// Claims past the window of their answer or tombstone, by `sweep_at`. Nothing depends on the
+    /// exact instant, so a store may report a claim late by a small part of its window.
     Claims,
-    /// Holds whose deadline has passed, by `expires_at`.
+    /// Holds past their deadline, by `expires_at`.
     Holds,
 }
 
-/// Which entries of an account.
+/// A page of an account's entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryPage {
-    /// Newest first, older than this leg of a transaction of the account; absent means from the newest. A leg that is
-    /// not there gives nothing.
+    /// Newest first, older than this leg of one of the account's transactions; `None` starts at the
+    /// newest. An unknown leg gives an empty page.
     Before(Option<(TransactionId, u16)>),
     /// Oldest first, committed after this position.
     After(Position),
 }
 
-/// A point in an account's history; what happened at it is included.
+/// A point in an account's history, inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Upto {
     /// Everything committed so far.
@@ -308,7 +202,7 @@ pub enum Upto {
 }
 
 impl Upto {
-    /// Whether a commit is within.
+    /// Whether the point includes that commit.
     pub fn includes(self, receipt: CommitReceipt) -> bool {
         match self {
             Upto::Now => true,
@@ -321,20 +215,22 @@ impl Upto {
 /// A sum of entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Folded {
-    /// What they add up to.
     pub totals: Totals,
-    /// The commit of the last of them, if there was any.
+    /// The commit of the last entry, if there is an entry.
     pub last: Option<CommitReceipt>,
 }
 
-/// Counts of the work at hand.
+/// Unparked rows that are overdue by more than this count as stuck.
+pub const STUCK_AFTER: Span = Span::from_ms(60_000);
+
+/// Counts of the outstanding work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Outbox rows that are not parked.
     pub pending: u64,
     /// Parked outbox rows.
     pub parked: u64,
-    /// Rows whose time came more than a minute ago.
+    /// Unparked rows that are overdue by more than [`STUCK_AFTER`].
     pub stuck: u64,
     /// Milliseconds by which the most overdue row is late.
     pub lag_ms: u64,
@@ -343,26 +239,25 @@ pub struct Tally {
 /// Why a set was not committed, or may not have been.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommitError {
-    /// A precondition does not hold. Nothing was written.
+    /// A precondition failed. Nothing was written.
     Refused(Box<CommitRefusal>),
-    /// Another writer was in the way. Nothing was written; try again.
+    /// The set conflicted with a concurrent writer. Nothing was written; the caller may try again.
     Conflict,
-    /// The set may or may not have been written. Ask [`Store::committed`].
+    /// The set may or may not have been written. [`Store::committed`] tells.
     InDoubt(SetId),
-    /// The store cannot be reached or cannot write. Nothing was written.
+    /// The store is unreachable or cannot write. Nothing was written.
     Unavailable(String),
-    /// More is asked of the store than it can take. Nothing was written.
+    /// The store is overloaded. Nothing was written.
     Throttled,
 }
 
-/// Which precondition failed, and what was found.
+/// The precondition that failed, and the row found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitRefusal {
     /// Index of the change in its set.
     pub change: usize,
-    /// What is wrong with it.
     pub reason: RefusalReason,
-    /// The row that is there, if one is.
+    /// The existing row, if any.
     pub found: Option<Row>,
 }
 
@@ -371,23 +266,22 @@ pub struct CommitRefusal {
 pub enum RefusalReason {
     /// The set is empty, too large, or names a row twice.
     Malformed,
-    /// An insertion found the row there.
+    /// An insertion found an existing row.
     Present,
-    /// A replacement or removal found nothing.
+    /// A replacement or removal found no row.
     Absent,
     /// The row has another revision.
     Stale,
-    /// The row may never become that, or may never be removed.
+    /// The row may never become the new row, or may never be removed.
     IllegalMove,
     /// The balance would fall below its floor.
     Insufficient,
     /// The balance would rise above its cap.
     CapExceeded,
-    /// Less is held in the balance than the change would release.
+    /// The change would release more than the balance holds.
     NotHeld,
 }
 
-/// A read that could not be answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadError(pub String);
 

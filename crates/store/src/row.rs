@@ -1,4 +1,5 @@
-//! The rows a store keeps. Each has one key; each that can change has a revision that grows with every write.
+//! The rows of a store. Every row has a key. Every mutable row has a revision, incremented by each
+//! write.
 
 use counterfoil_core::audit::AuditRecord;
 use counterfoil_core::idempotency::claim::{Claim, ClaimId};
@@ -23,128 +24,82 @@ use counterfoil_core::types::ulid::Ulid;
 use foldhash::fast::RandomState;
 use std::collections::{HashMap, HashSet};
 
-/// Something by row. Every commit asks such maps some dozen times, so they hash fast instead of with a cipher. The numbers
-/// in keys are minted and the digests are ours; only codes and names are words of clients, and for their sake the hash is
-/// seeded anew in every process. A map holds what one group touches, which is bounded.
+/// A map by row key. Every commit reads such maps a dozen times, so they use a fast hash instead of
+/// SipHash.
+///
+/// Clients choose only codes and names; ids are minted and digests are ours. The hash is seeded per
+/// process against chosen collisions. A map holds the rows of one group, so its size is bounded.
 pub type KeyMap<V> = HashMap<RowKey, V, RandomState>;
-/// Something by claim, hashed as [`KeyMap`].
+/// A map by claim, hashed like [`KeyMap`].
 pub type ClaimMap<V> = HashMap<ClaimId, V, RandomState>;
-/// A set of rows, hashed as [`KeyMap`].
+/// A set of row keys, hashed like [`KeyMap`].
 pub type KeySet = HashSet<RowKey, RandomState>;
 
-/// Anything a store keeps.
+/// A row of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Row {
     /// An idempotency record.
     Claim(Claim),
-    /// A charge.
     Charge(Charge),
     /// A capture, a void or a refund of a charge.
     Operation(Operation),
-    /// A payout.
     Payout(Payout),
-    /// Work to be done.
+    /// Outstanding work of a payment.
     Outbox(Outbox),
     /// An audit record; never changed, never removed.
     Audit(AuditRecord),
-    /// A tenant.
     Tenant(Tenant),
-    /// An API key.
     ApiKey(ApiKey),
-    /// A worker slot.
     Slot(Slot),
-    /// A ledger account.
     Account(Account),
     /// An account's code; never changed, never removed.
     Name(AccountName),
     /// A tenant's own asset; never changed, never removed.
     Asset(AssetDefinition),
-    /// A shard of a guarded balance. It is changed by [`crate::Change::Move`] only.
+    /// A shard of a guarded balance. Only [`crate::Change::Move`] changes it.
     Balance(Balance),
     /// A transaction with its entries; never changed, never removed.
     Transaction(Transaction),
-    /// That a transaction was undone; never changed, never removed.
+    /// The reversal of a transaction; never changed, never removed.
     Reversal(Reversal),
-    /// A held transfer.
     Hold(Hold),
     /// An account's sums at a position; never changed.
     Snapshot(Snapshot),
-    /// How far a reader of the feed has come.
+    /// The position of a feed reader.
     Cursor(Cursor),
 }
 
-/// Stands for the tenant in keys told by commits from before keys named theirs, where nothing tells it any more. Nobody's: no
-/// row is under it.
-pub const UNTOLD: TenantId = TenantId::from_i64(i64::MIN);
-
-/// Gives keys that do not tell their tenant the one `owner` finds, or else the one that all others of the commit have. Those
-/// whose tenant nothing tells any more, because their rows are gone, are left out.
-pub fn adopted<E>(
-    keys: Vec<RowKey>,
-    mut owner: impl FnMut(&RowKey) -> Result<Option<TenantId>, E>,
-) -> Result<Vec<RowKey>, E> {
-    let mut found = Vec::with_capacity(keys.len());
-    for key in keys {
-        let tenant = match key.tenant() {
-            Some(UNTOLD) => owner(&key)?,
-            told => told,
-        };
-        found.push((key, tenant));
-    }
-    let mut tenants = found.iter().filter_map(|(_, tenant)| *tenant);
-    let first = tenants.next();
-    let only = first.filter(|first| tenants.all(|tenant| tenant == *first));
-    let key = |(key, tenant): (RowKey, Option<TenantId>)| match key.tenant() {
-        Some(UNTOLD) => Some(key.of(tenant.or(only)?)),
-        Some(_) | None => Some(key),
-    };
-    Ok(found.into_iter().filter_map(key).collect())
-}
-
-/// Identifies a row. What belongs to a tenant is known by it first: a key with another tenant's number finds nothing, so a
-/// number that got into the wrong hands opens nothing.
+/// Identifies a row. The key of a tenant's row starts with the tenant, so an id that leaks to
+/// another tenant finds nothing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RowKey {
-    /// By tenant, and tenant and key, digested.
+    /// By tenant, and by the digest of tenant and idempotency key.
     Claim(TenantId, ClaimId),
-    /// By tenant and id.
     Charge(TenantId, ChargeId),
-    /// By tenant and id.
     Operation(TenantId, OperationId),
-    /// By tenant and id.
     Payout(TenantId, PayoutId),
-    /// By tenant and what its claim makes.
+    /// By tenant and the claim's subject.
     Outbox(TenantId, SubjectId),
     /// By tenant, subject and record.
     Audit(TenantId, SubjectId, Ulid),
-    /// By name.
     Tenant(TenantName),
-    /// By the secret's digest: whose it is, is what is asked.
+    /// By the secret's digest. The row names the tenant.
     ApiKey(Digest),
-    /// By number.
     Slot(u16),
-    /// By tenant and id.
     Account(TenantId, AccountId),
-    /// By tenant and code.
     Name(TenantId, AccountCode),
-    /// By tenant and code.
     Asset(TenantId, Asset),
-    /// By tenant, account and shard.
     Balance(TenantId, AccountId, u8),
-    /// By tenant and id.
     Transaction(TenantId, TransactionId),
-    /// By tenant and the transaction that was undone.
+    /// By tenant and the reversed transaction.
     Reversal(TenantId, TransactionId),
-    /// By tenant and id.
     Hold(TenantId, HoldId),
-    /// By tenant, account and position.
     Snapshot(TenantId, AccountId, Position),
-    /// By reader.
     Cursor(FeedReader),
 }
 
 impl RowKey {
-    /// Whose row it is; nothing for what belongs to no tenant.
+    /// The row's tenant; `None` for rows that belong to no tenant.
     pub const fn tenant(&self) -> Option<TenantId> {
         match self {
             RowKey::Claim(tenant, _)
@@ -165,9 +120,9 @@ impl RowKey {
         }
     }
 
-    /// The same number under that tenant; what belongs to no tenant stays as it is.
+    /// The same key under another tenant; keys without a tenant stay unchanged.
     #[must_use]
-    pub fn of(self, tenant: TenantId) -> RowKey {
+    pub fn with_tenant(self, tenant: TenantId) -> RowKey {
         match self {
             RowKey::Claim(_, id) => RowKey::Claim(tenant, id),
             RowKey::Charge(_, id) => RowKey::Charge(tenant, id),
@@ -189,7 +144,6 @@ impl RowKey {
 }
 
 impl Row {
-    /// The row's key.
     pub fn key(&self) -> RowKey {
         match self {
             Row::Claim(claim) => RowKey::Claim(claim.tenant, claim.id),
@@ -213,7 +167,7 @@ impl Row {
         }
     }
 
-    /// The row's revision; what is never changed has only its first.
+    /// The row's revision; always 1 for immutable rows.
     pub fn revision(&self) -> u64 {
         match self {
             Row::Claim(claim) => claim.revision,
@@ -237,15 +191,16 @@ impl Row {
         }
     }
 
-    /// Whether a row may come to be like this: a balance begins with its bounds and nothing else.
-    pub fn may_begin(&self) -> bool {
+    /// Whether a row like this may be inserted. A balance starts without money; only its bounds are
+    /// set.
+    pub fn may_be_inserted(&self) -> bool {
         match self {
             Row::Balance(balance) => balance.posted == 0 && balance.outgoing == 0 && balance.incoming == 0,
             _ => true,
         }
     }
 
-    /// Whether `next` may stand in this row's place, whatever its writer believes.
+    /// Whether `next` is a legal successor. Enforced by every store.
     pub fn may_become(&self, next: &Row) -> bool {
         let grows = next.revision() > self.revision();
         grows
@@ -287,7 +242,7 @@ impl Row {
             }
     }
 
-    /// Whether rows of this kind may be removed at all: history may not.
+    /// Whether this row may be removed. History may not.
     pub fn may_be_removed(&self) -> bool {
         match self {
             Row::Outbox(_) | Row::Snapshot(_) => true,

@@ -1,6 +1,7 @@
-//! The image a group of sets is judged against: what it knows, what it keeps, and how much one set may hold.
+//! The image that a group of sets is judged against: its knowledge, its eviction, and the size of a
+//! set.
 
-#![allow(clippy::unwrap_used, reason = "a beginning that is not valid must stop its test")]
+#![allow(clippy::unwrap_used, reason = "an invalid fixture must stop its test")]
 
 use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
 use counterfoil_store::conformance::fixtures::{TENANT, charge, charge_id, set};
@@ -12,7 +13,7 @@ fn key(number: i64) -> RowKey {
 }
 
 #[test]
-fn absence_is_known_once_it_was_brought() {
+fn absence_is_known_once_it_was_added() {
     let mut image = Image::default();
     assert!(!image.knows(&key(1)));
     image.bring(key(1), None::<Row>);
@@ -24,7 +25,7 @@ fn absence_is_known_once_it_was_brought() {
 }
 
 #[test]
-fn an_image_forgets_what_it_is_not_told_to_keep() {
+fn an_image_drops_rows_that_are_not_kept() {
     let mut image = Image::default();
     for number in 1..=3 {
         image.bring(key(number), Some(Row::from(charge(number))));
@@ -37,7 +38,7 @@ fn an_image_forgets_what_it_is_not_told_to_keep() {
 }
 
 #[test]
-fn a_set_holds_so_many_changes_and_no_more() {
+fn a_set_has_a_largest_size() {
     let of = |count: usize| (1..).take(count).map(charge).fold(set(1), ChangeSet::insert);
     let image = Image::default();
     assert_eq!(judge(&image, &of(CHANGES_PER_SET_MAX)), Ok(()));
@@ -52,7 +53,7 @@ fn a_set_holds_so_many_changes_and_no_more() {
 }
 
 #[test]
-fn what_was_admitted_and_removed_is_absent_for_the_next() {
+fn a_removed_row_is_absent_for_the_next_set() {
     let mut image = Image::default();
     image.admit(&set(1).insert(charge(1))).unwrap();
     assert_eq!(image.get(&key(1)), Some(&Row::from(charge(1))));

@@ -1,4 +1,4 @@
-//! The judge alone: its reasons in their order of precedence, and the image a group is judged against.
+//! The judge alone: its refusal reasons in order of precedence, and the image of a group.
 
 use counterfoil_core::idempotency::claim::{Claim, ClaimState};
 use counterfoil_core::ledger::balance::{Balance, Delta, Guarded};
@@ -30,9 +30,9 @@ fn charge_at(number: i64, status: ChargeStatus, revision: u64) -> Charge {
 }
 
 #[test]
-fn malformed_comes_before_everything() {
+fn malformed_precedes_every_other_reason() {
     let image = image(&[charge(1).into()]);
-    // The first change alone would be Present.
+    // The first change alone would be refused as present.
     let twice = set(1).insert(charge(1)).insert(charge(2)).insert(charge(2));
     assert_eq!(reason(&image, &twice), Some((2, RefusalReason::Malformed)));
     let long = (1..=100).map(charge).fold(set(1), ChangeSet::insert);
@@ -49,13 +49,13 @@ fn a_set_as_long_as_allowed_commits() {
 }
 
 #[test]
-fn too_long_comes_before_twice() {
+fn too_many_changes_precede_a_duplicate() {
     let long = (1..=99).map(charge).fold(set(1), ChangeSet::insert).insert(charge(1));
     assert_eq!(reason(&image(&[]), &long), Some((0, RefusalReason::Malformed)));
 }
 
 #[test]
-fn stale_comes_before_an_illegal_move() {
+fn stale_precedes_an_illegal_move() {
     let image = image(&[charge_at(1, ChargeStatus::Succeeded, 5).into()]);
     let illegal = charge_at(1, ChargeStatus::Failed, 6);
     let replace = |expect| set(1).replace(illegal.clone(), expect);
@@ -67,7 +67,7 @@ fn stale_comes_before_an_illegal_move() {
 }
 
 #[test]
-fn absent_comes_before_stale_and_illegal() {
+fn absent_precedes_stale_and_illegal() {
     let none = image(&[]);
     let replace = set(1).replace(charge_at(1, ChargeStatus::Failed, 1), 1);
     assert_eq!(reason(&none, &replace), Some((0, RefusalReason::Absent)));
@@ -78,7 +78,7 @@ fn absent_comes_before_stale_and_illegal() {
 }
 
 #[test]
-fn an_earlier_change_comes_before_a_later_one_whatever_the_reason() {
+fn an_earlier_change_is_refused_before_a_later_one() {
     let image = image(&[charge(1).into(), charge(2).into()]);
     let sets = [
         (
@@ -94,7 +94,7 @@ fn an_earlier_change_comes_before_a_later_one_whatever_the_reason() {
 }
 
 #[test]
-fn a_refusal_says_what_was_found() {
+fn a_refusal_contains_the_row_found() {
     let there = Row::from(charge_at(1, ChargeStatus::Processing, 5));
     let image = image(std::slice::from_ref(&there));
     for (set, reason) in [
@@ -109,7 +109,7 @@ fn a_refusal_says_what_was_found() {
 }
 
 #[test]
-fn neighbours_see_what_was_admitted_and_not_what_was_refused() {
+fn later_sets_see_admitted_writes_only() {
     let mut image = Image::default();
     image.admit(&set(1).insert(claim(1)).insert(outbox(1))).unwrap();
     assert_eq!(image.get(&RowKey::Claim(TENANT, claim(1).id)), Some(&claim(1).into()));
@@ -130,7 +130,7 @@ fn neighbours_see_what_was_admitted_and_not_what_was_refused() {
 }
 
 #[test]
-fn malformed_comes_before_a_balance_that_cannot_move() {
+fn malformed_precedes_a_refused_move() {
     let image = image(&[opened(1, Some(0), None).into()]);
     let debit = || moving(1, FLOOR, posted(-1));
     let twice = set(1).shift(debit()).insert(charge(1)).shift(debit());
@@ -139,7 +139,7 @@ fn malformed_comes_before_a_balance_that_cannot_move() {
 }
 
 #[test]
-fn a_balance_that_is_there_is_present_before_its_money_is_looked_at() {
+fn present_precedes_the_check_of_a_new_balance() {
     let rich = Balance { posted: 1, ..opened(1, None, None) };
     assert_eq!(reason(&image(&[]), &set(1).insert(rich)), Some((0, RefusalReason::IllegalMove)));
     let there = image(&[opened(1, Some(0), None).into()]);
@@ -149,7 +149,7 @@ fn a_balance_that_is_there_is_present_before_its_money_is_looked_at() {
 }
 
 #[test]
-fn more_than_is_held_comes_before_both_bounds() {
+fn not_held_precedes_both_bounds() {
     let beyond = Balance { posted: -5, ..opened(1, Some(0), Some(-9)) };
     let image = image(&[beyond.into()]);
     let release = |posted| Delta { posted, ..outgoing(-1) };
@@ -160,7 +160,7 @@ fn more_than_is_held_comes_before_both_bounds() {
 }
 
 #[test]
-fn a_move_is_judged_by_the_bounds_that_are_there_and_not_by_those_it_names() {
+fn a_move_is_judged_by_the_stored_bounds() {
     let unbound = image(&[opened(1, None, None).into()]);
     assert_eq!(reason(&unbound, &set(1).shift(moving(1, BOTH, posted(-9)))), None);
     let bound = image(&[opened(1, Some(0), None).into()]);
@@ -172,7 +172,7 @@ fn a_move_is_judged_by_the_bounds_that_are_there_and_not_by_those_it_names() {
 }
 
 #[test]
-fn neighbours_see_moves_that_were_admitted_and_not_those_refused() {
+fn later_sets_see_admitted_moves_only() {
     let mut image = image(&[opened(1, Some(0), None).into()]);
     let key = RowKey::Balance(TENANT, account_id(1), 0);
     let at = |posted, revision| Row::from(Balance { posted, revision, ..opened(1, Some(0), None) });
@@ -188,11 +188,11 @@ fn neighbours_see_moves_that_were_admitted_and_not_those_refused() {
 }
 
 #[test]
-fn an_image_keeps_what_it_is_told_to_and_says_how_much_that_is() {
+fn an_image_keeps_selected_rows_and_counts_them() {
     let mut image = image(&[charge(1).into(), charge(2).into(), charge(3).into()]);
     image.bring(RowKey::Charge(TENANT, charge_id(4)), None::<Row>);
     let dropped = RowKey::Charge(TENANT, charge_id(2));
-    assert_eq!(image.keep(|key| *key != dropped), 3, "what is known to be absent counts");
+    assert_eq!(image.keep(|key| *key != dropped), 3, "known absences count");
     assert!(!image.knows(&dropped));
     assert!(image.knows(&RowKey::Charge(TENANT, charge_id(4))));
     assert_eq!(image.get(&RowKey::Charge(TENANT, charge_id(1))), Some(&Row::from(charge(1))));

@@ -1,4 +1,4 @@
-//! The reference store against the conformance suite, and what it promises beyond it.
+//! The reference store against the conformance suite, and its promises beyond the suite.
 
 use counterfoil_core::types::time::Time;
 use counterfoil_store::conformance::fixtures::ledger::account_id;
@@ -9,7 +9,7 @@ use std::future::{Ready, ready};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// A store whose clock moves one millisecond with every look at it.
+/// A store whose clock advances one millisecond with every read.
 fn fresh() -> Ready<(Arc<MemoryStore>, ())> {
     let ms = AtomicI64::new(NOW.ms());
     let clock = move || Time::from_ms(ms.fetch_add(1, Ordering::SeqCst));
@@ -32,7 +32,7 @@ fn a_clock_set_back_does_not_move_the_store() {
 }
 
 #[tokio::test]
-async fn faults_come_in_the_order_they_were_lined_up() {
+async fn faults_occur_in_the_order_they_were_queued() {
     let (store, ()) = fresh().await;
     store.fail_next(&[
         MemoryFault::Pass,
@@ -50,7 +50,7 @@ async fn faults_come_in_the_order_they_were_lined_up() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_cut_off_answers_nothing_and_loses_nothing() {
+async fn an_unavailable_store_answers_nothing_and_loses_nothing() {
     let (store, ()) = fresh().await;
     store.commit(opening(1)).await.unwrap();
     store.set_down(true);

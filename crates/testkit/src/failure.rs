@@ -1,4 +1,4 @@
-//! Why a server is not there: one sentence for whoever runs the tests.
+//! Failures of test servers, as a sentence for the person who runs the tests.
 
 use std::fmt;
 
@@ -6,16 +6,14 @@ use std::fmt;
 #[derive(Clone, Debug)]
 pub struct Failure(String);
 
-/// What most things here return.
 pub type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// From a whole sentence.
     pub fn new(sentence: impl Into<String>) -> Failure {
         Failure(sentence.into())
     }
 
-    /// For `map_err`: what was being done, then what went wrong.
+    /// For `map_err`: names the attempted step, then the error.
     pub fn while_<E: fmt::Display>(doing: impl fmt::Display) -> impl FnOnce(E) -> Failure {
         move |error| Failure(format!("{doing}: {error}"))
     }

@@ -4,10 +4,10 @@ use crate::failure::{Failure, Result};
 use std::fs;
 use std::path::PathBuf;
 
-/// The Debian package it comes in.
+/// Its Debian package.
 pub const PACKAGE: &str = "libfaketime";
 
-/// The library for programs with threads, to be loaded before a program's own.
+/// Finds the library for multi-threaded programs, to be loaded with LD_PRELOAD.
 pub fn find() -> Result<PathBuf> {
     let folders = fs::read_dir("/usr/lib").into_iter().flatten().flatten().map(|entry| entry.path());
     let mut libraries = folders.map(|folder| folder.join("faketime/libfaketimeMT.so.1"));

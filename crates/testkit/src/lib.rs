@@ -1,13 +1,15 @@
-//! Servers that the tests of several crates talk to, and the tools start: real ones, each in a directory of its own,
-//! gone when the process that started them is gone, however it ended.
+//! Tools for the tests of several crates and for `xtask`: an HTTP client, and real PostgreSQL and Redis servers.
+//!
+//! Every server has its own directory. Server and directory disappear with the process that started them, however it ends.
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "real processes, real time and the environment are what this is about"
+    reason = "real processes, real time and the environment are the subject of this crate"
 )]
 
 pub mod failure;
 pub mod faketime;
-mod keeper;
+pub mod http;
 pub mod postgres;
 pub mod redis;
+mod supervisor;

@@ -1,11 +1,12 @@
-//! Servers of the kit: they keep what they confirmed, they are really killed, and nothing of them stays.
+//! PostgreSQL servers of the kit: they keep confirmed commits, are really killed, and leave nothing
+//! behind.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
 use counterfoil_testkit::postgres::{Database, Server, connect};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_server_comes_back_with_what_it_confirmed_and_goes_for_good_when_dropped() {
+async fn a_killed_server_keeps_confirmed_writes_and_a_dropped_one_is_gone() {
     let mut server = Server::start(&[]).unwrap();
     let fill = async |url: String| {
         let db = connect(&url).await.map_err(|failure| failure.to_string())?;

@@ -1,4 +1,4 @@
-//! Redis servers of the kit: really killed, really paused, followed, and nothing of them stays.
+//! Redis servers of the kit: really killed, really paused, replicated, and nothing is left behind.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 #[test]
-fn a_killed_server_comes_back_empty_and_goes_for_good_when_dropped() {
+fn a_killed_server_restarts_empty_and_a_dropped_one_is_gone() {
     let mut server = Server::start(&[]).unwrap();
     assert_eq!(server.say(&["SET", "kept", "7"]).unwrap(), "OK");
     assert_eq!(server.say(&["GET", "kept"]).unwrap(), "7");
@@ -23,7 +23,7 @@ fn a_killed_server_comes_back_empty_and_goes_for_good_when_dropped() {
 }
 
 #[test]
-fn a_replica_has_what_its_primary_had_and_takes_writes_once_promoted() {
+fn a_replica_has_its_primarys_data_and_takes_writes_once_promoted() {
     let primary = Server::start(&[]).unwrap();
     primary.say(&["SET", "kept", "7"]).unwrap();
     let replica = Server::replica_of(&primary).unwrap();
@@ -34,19 +34,19 @@ fn a_replica_has_what_its_primary_had_and_takes_writes_once_promoted() {
 }
 
 #[tokio::test]
-async fn a_relay_that_is_turned_cuts_what_stands_and_leads_to_the_other_server() {
+async fn a_turned_relay_cuts_connections_and_leads_to_the_other_server() {
     let (one, two) = (Server::start(&[]).unwrap(), Server::start(&[]).unwrap());
     let relay = Relay::to(one.port()).await.unwrap();
-    let who = async |stream: &mut TcpStream| {
+    let port_of = async |stream: &mut TcpStream| {
         stream.write_all(b"CONFIG GET port\r\n").await.ok()?;
         let mut answer = vec![0; 256];
         let read @ 1.. = stream.read(&mut answer).await.ok()? else { return None };
         String::from_utf8(answer[..read].to_vec()).ok()
     };
     let mut first = TcpStream::connect(("127.0.0.1", relay.port())).await.unwrap();
-    assert!(who(&mut first).await.unwrap().contains(&one.port().to_string()));
+    assert!(port_of(&mut first).await.unwrap().contains(&one.port().to_string()));
     relay.turn_to(two.port());
-    assert_eq!(who(&mut first).await, None, "the old connection stands");
+    assert_eq!(port_of(&mut first).await, None, "the old connection stands");
     let mut second = TcpStream::connect(("127.0.0.1", relay.port())).await.unwrap();
-    assert!(who(&mut second).await.unwrap().contains(&two.port().to_string()));
+    assert!(port_of(&mut second).await.unwrap().contains(&two.port().to_string()));
 }

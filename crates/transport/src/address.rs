@@ -1,63 +1,60 @@
-//! Where a server is and the key to it, as one URL: `PROTOCOL+https://KEY@host[:port][/path]`. No error here repeats any
-//! part of the URL: one that is wrong may carry the key anywhere.
+//! Server address and API key in one URL: `PROTOCOL+https://KEY@host[:port][/path]`. Errors never
+//! repeat any part of the URL, because a malformed URL may carry the key anywhere.
 
 use counterfoil_core::types::mask::Masked;
 use http::Uri;
 use http::header::HeaderValue;
 
-/// A URL, taken apart.
+/// A parsed address URL.
 pub struct Address {
     /// Scheme, host and port.
     pub endpoint: String,
-    /// Whether it asks for TLS.
     pub is_https: bool,
-    /// The API key.
     pub key: Masked<String>,
-    /// What stands after the host, without the slash that begins it.
+    /// The path after the host, without its leading slash.
     pub path: String,
 }
 
-/// Why a URL names no server.
+/// The reasons for refusing an address URL. No variant carries text from the URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BadAddress {
-    /// Another scheme, or none.
+pub enum AddressError {
+    /// The scheme is missing or is not `PROTOCOL+http` or `PROTOCOL+https`.
     Scheme,
-    /// No credential.
     KeyMissing,
-    /// A credential with characters that no API key has.
+    /// The credential has characters that no API key has.
     KeyUnusable,
-    /// No host, or not a host.
+    /// The host is missing or malformed.
     Host,
-    /// A query or a fragment.
+    /// The URL has a query or a fragment.
     Query,
 }
 
 impl Address {
-    /// Takes a URL of that protocol apart.
-    pub fn parse(url: &str, protocol: &str) -> Result<Address, BadAddress> {
+    /// Parses a URL of the given protocol.
+    pub fn parse(url: &str, protocol: &str) -> Result<Address, AddressError> {
         let rest = url.strip_prefix(protocol).and_then(|rest| rest.strip_prefix('+'));
-        let (scheme, rest) = rest.and_then(|rest| rest.split_once("://")).ok_or(BadAddress::Scheme)?;
+        let (scheme, rest) = rest.and_then(|rest| rest.split_once("://")).ok_or(AddressError::Scheme)?;
         if scheme != "http" && scheme != "https" {
-            return Err(BadAddress::Scheme);
+            return Err(AddressError::Scheme);
         }
-        let (key, place) = rest.rsplit_once('@').ok_or(BadAddress::KeyMissing)?;
+        let (key, host_and_path) = rest.rsplit_once('@').ok_or(AddressError::KeyMissing)?;
         if key.is_empty() {
-            return Err(BadAddress::KeyMissing);
+            return Err(AddressError::KeyMissing);
         }
         if !key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.~".contains(&byte)) {
-            return Err(BadAddress::KeyUnusable);
+            return Err(AddressError::KeyUnusable);
         }
-        if place.contains(['?', '#']) {
-            return Err(BadAddress::Query);
+        if host_and_path.contains(['?', '#']) {
+            return Err(AddressError::Query);
         }
-        let (host, path) = place.split_once('/').unwrap_or((place, ""));
+        let (host, path) = host_and_path.split_once('/').unwrap_or((host_and_path, ""));
         let endpoint = format!("{scheme}://{}", host.to_ascii_lowercase());
-        let uri: Uri = endpoint.parse().map_err(|_| BadAddress::Host)?;
-        // A port that is no port parses as an authority all the same.
-        let named =
+        let uri: Uri = endpoint.parse().map_err(|_| AddressError::Host)?;
+        // An authority with an invalid port still parses, with no port; refuse it here.
+        let has_valid_port =
             |port: Option<_>| port.is_some() || !host.trim_end_matches(char::is_numeric).ends_with(':');
-        if uri.host().is_none_or(str::is_empty) || !named(uri.port()) {
-            return Err(BadAddress::Host);
+        if uri.host().is_none_or(str::is_empty) || !has_valid_port(uri.port()) {
+            return Err(AddressError::Host);
         }
         Ok(Address {
             endpoint,
@@ -67,17 +64,17 @@ impl Address {
         })
     }
 
-    /// `Bearer KEY`, marked as sensitive.
-    pub fn authorization(&self) -> Result<HeaderValue, BadAddress> {
+    /// The `Authorization` header `Bearer KEY`, marked as sensitive.
+    pub fn authorization(&self) -> Result<HeaderValue, AddressError> {
         let mut header = HeaderValue::try_from(format!("Bearer {}", self.key.reveal()))
-            .map_err(|_| BadAddress::KeyUnusable)?;
+            .map_err(|_| AddressError::KeyUnusable)?;
         header.set_sensitive(true);
         Ok(header)
     }
 }
 
-/// The place of a path at an endpoint.
-pub fn at(endpoint: &str, path: &str) -> Option<Uri> {
+/// Joins an endpoint and a path; `None` if the result is not a URI.
+pub fn uri_at(endpoint: &str, path: &str) -> Option<Uri> {
     Uri::try_from([endpoint, path].concat()).ok()
 }
 
@@ -86,35 +83,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_but_a_key_at_a_host_is_refused() {
+    fn malformed_addresses_are_refused() {
         for (url, error) in [
-            ("", BadAddress::Scheme),
-            ("https://SECRET@host", BadAddress::Scheme),
-            ("one://SECRET@host", BadAddress::Scheme),
-            ("one+ftp://SECRET@host", BadAddress::Scheme),
-            ("two+http://SECRET@host", BadAddress::Scheme),
-            ("SECRET", BadAddress::Scheme),
-            ("one+http://host:1", BadAddress::KeyMissing),
-            ("one+http://@host:1", BadAddress::KeyMissing),
-            ("one+http://SECRET:x@host", BadAddress::KeyUnusable),
-            ("one+http://SECRET%20@host", BadAddress::KeyUnusable),
-            ("one+http://SECRET\r\nX: y@host", BadAddress::KeyUnusable),
-            ("one+http://SECRET@x@host", BadAddress::KeyUnusable),
-            ("one+http://SECRET@", BadAddress::Host),
-            ("one+http://SECRET@/path", BadAddress::Host),
-            ("one+http://SECRET@:80", BadAddress::Host),
-            ("one+http://SECRET@host:", BadAddress::Host),
-            ("one+http://SECRET@host:99999", BadAddress::Host),
-            ("one+http://SECRET@ho st", BadAddress::Host),
-            ("one+http://SECRET@host?a=b", BadAddress::Query),
-            ("one+http://SECRET@host/a#b", BadAddress::Query),
+            ("", AddressError::Scheme),
+            ("https://SECRET@host", AddressError::Scheme),
+            ("one://SECRET@host", AddressError::Scheme),
+            ("one+ftp://SECRET@host", AddressError::Scheme),
+            ("two+http://SECRET@host", AddressError::Scheme),
+            ("SECRET", AddressError::Scheme),
+            ("one+http://host:1", AddressError::KeyMissing),
+            ("one+http://@host:1", AddressError::KeyMissing),
+            ("one+http://SECRET:x@host", AddressError::KeyUnusable),
+            ("one+http://SECRET%20@host", AddressError::KeyUnusable),
+            ("one+http://SECRET\r\nX: y@host", AddressError::KeyUnusable),
+            ("one+http://SECRET@x@host", AddressError::KeyUnusable),
+            ("one+http://SECRET@", AddressError::Host),
+            ("one+http://SECRET@/path", AddressError::Host),
+            ("one+http://SECRET@:80", AddressError::Host),
+            ("one+http://SECRET@host:", AddressError::Host),
+            ("one+http://SECRET@host:99999", AddressError::Host),
+            ("one+http://SECRET@ho st", AddressError::Host),
+            ("one+http://SECRET@host?a=b", AddressError::Query),
+            ("one+http://SECRET@host/a#b", AddressError::Query),
         ] {
             assert_eq!(Address::parse(url, "one").err(), Some(error), "{url:?}");
         }
     }
 
     #[test]
-    fn a_url_is_taken_apart_and_its_key_is_not_printed() {
+    fn a_url_is_parsed_and_its_key_is_not_printed() {
         for (url, endpoint, path) in [
             ("one+http://sk_test_1@127.0.0.1:8080", "http://127.0.0.1:8080", ""),
             ("one+http://sk_test_1@127.0.0.1:8080/", "http://127.0.0.1:8080", ""),

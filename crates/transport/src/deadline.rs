@@ -1,14 +1,14 @@
-//! The end of one call, on two clocks.
+//! The deadline of one call, measured on two clocks.
 //!
-//! Waiting uses the runtime's timers, whose clock stands still while the machine sleeps. Whether a request may still
-//! leave is asked of `CLOCK_BOOTTIME`, which runs on: a timer tells only those who are awake, and the lease this
-//! request was allowed under has run on as well.
+//! Waiting uses the runtime's timers. Their clock stops while the machine sleeps. The check before
+//! sending uses `CLOCK_BOOTTIME`, which keeps running. The lease that allows the request keeps
+//! running as well, so a timer alone could send after the lease ended.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// When a call is over.
+/// The deadline of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline {
     timer: Instant,
@@ -16,19 +16,19 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// This long from now.
+    /// A deadline `timeout` from now.
     pub fn after(timeout: Duration) -> Deadline {
-        // The boot clock first: what passes between the two must not be added to it.
+        // Read the boot clock first: a pause between the two readings must not extend its deadline.
         let boot = boot_clock().saturating_add(timeout);
         Deadline { timer: Instant::now() + timeout, boot }
     }
 
-    /// Whether it has passed, sleep included.
+    /// Whether the deadline has passed, time asleep included.
     pub fn is_over(self) -> bool {
         boot_clock() >= self.boot
     }
 
-    /// The instant to wait for.
+    /// The instant for the runtime's timers.
     pub fn timer(self) -> Instant {
         self.timer
     }

@@ -1,20 +1,21 @@
-//! A request body that is handed over at most once and never after its deadline, and a receipt that settles whether
-//! it was.
+//! A request body that is sent at most once and never after its deadline, with a receipt that tells
+//! whether it was sent.
 //!
-//! Asking "was it sent?" and then giving up would leave a moment in which it is sent after all. Here giving up is itself the
-//! question: [`SendReceipt::withdraw`] and the hand-over exchange one flag, so exactly one of them happens, whoever moves the
-//! connection. A request without the body its head announces is not a request, so "withdrawn" means that nothing was executed,
-//! whatever the connection had done before.
+//! Asking "was it sent?" and then giving up would race with the sender. Here giving up is the
+//! question: [`SendReceipt::withdraw`] and sending swap the same atomic flag, so exactly one of
+//! them wins. A server cannot execute a request whose announced body never arrives. "Withdrawn"
+//! therefore means that nothing was executed.
 //!
-//! A process can be stopped at any moment and go on minutes later, when somebody else has proven the payment absent.
-//! Timers do not help: who is woken for his connection may run before he is told the time. So the letter
-//! looks at the clock itself when the connection asks for its first bytes, and withdraws itself if it is too late.
-//! hyper asks in the same step in which it takes the request, before it has written any of it: a letter that refuses
-//! leaves not even a head behind. A request without a body does not ask and may leave late; searches are such
-//! requests, and they change nothing.
+//! A process can be stopped at any moment and continue minutes later, after another server has
+//! proven the payment absent. Timers do not help: the connection's task may run before the timer
+//! fires. So the letter checks the clock when the connection asks for its first bytes, and
+//! withdraws itself after the deadline. hyper asks for these bytes in the step in which it takes
+//! the request, before it writes anything. A late letter therefore leaves not even a head on the
+//! wire. Requests without a body are not checked and may leave late; only searches are of this
+//! kind, and they change nothing.
 //!
-//! What is left: a process stopped between that look and the write that follows it in the same step writes late, and
-//! what the kernel or the network hold back once it is written arrives late.
+//! Two gaps remain. A process stopped between the check and the write of the same step writes late.
+//! Bytes held back by the kernel or the network arrive late.
 
 use crate::deadline::Deadline;
 use bytes::Bytes;
@@ -35,30 +36,30 @@ pub struct Letter {
     flag: Arc<AtomicU8>,
 }
 
-/// The sender's half: can still withdraw the letter while nobody took it.
+/// The sender's half: withdraws the letter as long as the connection has not taken it.
 pub struct SendReceipt(Arc<AtomicU8>);
 
-/// The letter was withdrawn, taken before, or is too late.
+/// The letter was withdrawn or sent before, or its deadline has passed.
 #[derive(Debug, thiserror::Error)]
-#[error("the request is no longer there to be sent: it was sent or given up before, or its deadline is over")]
-pub struct Gone;
+#[error("the request can no longer be sent: it was sent or withdrawn before, or its deadline has passed")]
+pub struct LetterUnavailable;
 
 impl Letter {
-    /// A letter that may leave until `not_after`, and its receipt.
+    /// A letter that may be sent until `not_after`, and its receipt.
     pub fn new(content: impl Into<Bytes>, not_after: Deadline) -> (Letter, SendReceipt) {
         let flag = Arc::new(AtomicU8::new(WAITING));
         let letter = Letter { content: content.into(), not_after, flag: Arc::clone(&flag) };
         (letter, SendReceipt(flag))
     }
 
-    /// The end of the exchange it is sent in.
+    /// The deadline of the exchange.
     pub fn not_after(&self) -> Deadline {
         self.not_after
     }
 }
 
 impl SendReceipt {
-    /// Takes the letter back. True if it had not left, and then it never will.
+    /// Withdraws the letter. Returns true if it was not sent; then it never will be.
     pub fn withdraw(&self) -> bool {
         withdraw(&self.0)
     }
@@ -66,19 +67,22 @@ impl SendReceipt {
 
 impl Body for Letter {
     type Data = Bytes;
-    type Error = Gone;
+    type Error = LetterUnavailable;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Gone>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, LetterUnavailable>>> {
         if self.content.is_empty() {
             return Poll::Ready(None);
         }
         if self.not_after.is_over() {
             withdraw(&self.flag);
-            return Poll::Ready(Some(Err(Gone)));
+            return Poll::Ready(Some(Err(LetterUnavailable)));
         }
         Poll::Ready(Some(match swap(&self.flag, HANDED_OVER) {
             Ok(_) => Ok(Frame::data(std::mem::take(&mut self.content))),
-            Err(_) => Err(Gone),
+            Err(_) => Err(LetterUnavailable),
         }))
     }
 
@@ -91,7 +95,7 @@ impl Body for Letter {
     }
 }
 
-/// True if the letter has not left; whoever withdrew it first.
+/// Returns true if the letter was not sent, also after an earlier withdrawal.
 fn withdraw(flag: &AtomicU8) -> bool {
     swap(flag, WITHDRAWN) != Err(HANDED_OVER)
 }
@@ -111,28 +115,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_letter_that_left_cannot_be_withdrawn() {
+    async fn a_sent_letter_cannot_be_withdrawn() {
         let (letter, receipt) = in_time("amount=1");
         assert_eq!(letter.collect().await.unwrap().to_bytes(), "amount=1");
         assert!(!receipt.withdraw());
     }
 
     #[tokio::test]
-    async fn a_withdrawn_letter_never_leaves() {
+    async fn a_withdrawn_letter_is_never_sent() {
         let (letter, receipt) = in_time("amount=1");
         assert!(receipt.withdraw());
         assert!(letter.collect().await.is_err());
     }
 
     #[tokio::test]
-    async fn a_letter_that_is_too_late_withdraws_itself() {
+    async fn a_late_letter_withdraws_itself() {
         let (letter, receipt) = Letter::new("amount=1", Deadline::after(Duration::ZERO));
         assert!(letter.collect().await.is_err());
         assert!(receipt.withdraw(), "it never left");
     }
 
     #[test]
-    fn the_announced_length_is_the_length() {
+    fn the_announced_length_is_exact() {
         let (letter, _) = in_time("amount=1");
         assert_eq!(letter.size_hint().exact(), Some(8));
         assert!(!letter.is_end_stream());

@@ -1,9 +1,10 @@
-//! What every connector sends its requests with: pooled connections, one deadline per exchange, and a request body that
-//! leaves at most once.
+//! HTTP transport of the connectors: pooled connections, one deadline per exchange, and a request
+//! body that is sent at most once.
 //!
-//! It promises that no body leaves after its deadline, however long the process slept, and that `NotSent` is only said of a
-//! request whose body never left. It follows no redirect and reads no proxy from the environment. It leaves out what is
-//! sent and what an answer means.
+//! No body is sent after its deadline, however long the process slept. `NotSent` is only reported
+//! for a request whose body was never sent. The transport follows no redirects and reads no proxy
+//! settings from the environment. Request contents and the meaning of answers belong to the
+//! connectors.
 
 mod address;
 mod deadline;
@@ -11,7 +12,7 @@ mod letter;
 mod pool;
 mod transport;
 
-pub use address::{Address, BadAddress, at};
+pub use address::{Address, AddressError, uri_at};
 pub use deadline::Deadline;
 pub use letter::{Letter, SendReceipt};
 pub use transport::{HttpAnswer, Transport, TransportConfigError, TransportFailure, TransportLimits};

@@ -1,8 +1,10 @@
-//! Connections to servers, each moved along by who uses it.
+//! A connection pool in which the caller drives the connection.
 //!
-//! A connection has no task of its own: its messages move while somebody waits for an answer on it, and the bytes of an idle one
-//! are looked at when it is next taken. So an exchange is not handed from task to task and back, and who gives up takes the
-//! connection along. A request that a dying connection did not take goes to the next one; one that it took is never sent again.
+//! Connections have no task of their own. A connection makes progress while its caller waits for an
+//! answer, and an idle connection is polled when it is taken from the pool. An exchange therefore
+//! needs no hand-over between tasks, and a cancelled caller drops its connection. A request that a
+//! closing connection did not take is sent on the next one. A request that was taken is never sent
+//! again.
 
 use crate::letter::Letter;
 use http::header::HOST;
@@ -21,50 +23,49 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tower_service::Service;
 
-/// Servers close idle connections after a minute or more; leaving first avoids sending into a closing connection.
+/// Servers close idle connections after a minute or more; closing first avoids sending into a
+/// closing connection.
 const IDLE_MAX: Duration = Duration::from_secs(50);
-/// Bytes of a head.
+/// Largest response head.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// How often a connection and who waits for it have their turn in one step: a body comes when it was asked for, and what was asked in
-/// the first pass is there in the second.
+/// Polls of connection and caller per wake-up: the first pass asks for the body, the second finds
+/// it.
 const PASSES: usize = 2;
 
-/// Why there is no answer.
-pub(crate) type Trouble = Box<dyn Error + Send + Sync>;
+pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
-/// What makes connections.
 pub(crate) trait Connect:
-    Service<Uri, Response: Read + Write + Unpin, Error: Into<Trouble>, Future: Send> + Clone
+    Service<Uri, Response: Read + Write + Unpin, Error: Into<BoxError>, Future: Send> + Clone
 {
 }
 
 impl<C> Connect for C where
-    C: Service<Uri, Response: Read + Write + Unpin, Error: Into<Trouble>, Future: Send> + Clone
+    C: Service<Uri, Response: Read + Write + Unpin, Error: Into<BoxError>, Future: Send> + Clone
 {
 }
 
-/// Connections that nobody uses now, by server; of each server, the one used last at the end.
+/// Idle connections by server, the most recently used last.
 type Idle<C> = HashMap<Server, Vec<(Connection<<C as Service<Uri>>::Response>, Instant)>>;
 
-/// Whom a connection leads to. The scheme counts: what is meant for TLS must not travel without.
+/// The scheme is part of the key: a request meant for TLS must not use a plain connection.
 type Server = (Scheme, Authority);
 
-/// Connections to servers, made when they are needed.
+/// A connection pool for any number of servers. Connections are made on demand.
 pub(crate) struct Pool<C: Connect> {
     connector: C,
     idle: Mutex<Idle<C>>,
 }
 
-/// One connection, in the hands of who uses it.
+/// A connection, owned by its current caller.
 pub(crate) struct Connection<I: Read + Write> {
     sender: SendRequest<Letter>,
-    /// Nothing once it has ended: whoever still hopes for an answer learns by that. Boxed, or every call would have room for it
-    /// twice, with TLS and without.
-    connection: Option<Box<HyperConnection<I, Letter>>>,
+    /// `None` once the connection has ended, which also fails the pending request. Boxed to keep
+    /// the future of a call small.
+    driver: Option<Box<HyperConnection<I, Letter>>>,
 }
 
-/// A request as it is sent, and where to.
-struct Addressed {
+/// A request ready to be sent, and its destination.
+struct AddressedRequest {
     request: Request<Letter>,
     server: Server,
     uri: Uri,
@@ -75,25 +76,26 @@ impl<C: Connect> Pool<C> {
         Pool { connector, idle: Mutex::default() }
     }
 
-    /// Sends a request and waits for the head of its answer, whose body comes while the line is asked to [`Connection::carry`] it.
-    pub(crate) async fn ask(
+    /// Sends a request and returns the head of the response. The caller reads the body while
+    /// [`Connection::drive_until`] polls the connection.
+    pub(crate) async fn send(
         &self,
         request: Request<Letter>,
-    ) -> Result<(Response<Incoming>, Connection<C::Response>, Server), Trouble> {
-        let Addressed { mut request, server, uri } = Addressed::of(request)?;
+    ) -> Result<(Response<Incoming>, Connection<C::Response>, Server), BoxError> {
+        let AddressedRequest { mut request, server, uri } = AddressedRequest::new(request)?;
         loop {
-            let (mut line, is_new) = match self.take(&server) {
-                Some(mut line) => {
-                    if !line.is_free().await {
+            let (mut connection, is_new) = match self.take(&server) {
+                Some(mut connection) => {
+                    if !connection.is_reusable().await {
                         continue;
                     }
-                    (line, false)
+                    (connection, false)
                 }
                 None => (self.connect(uri.clone()).await?, true),
             };
-            let answer = line.sender.try_send_request(request);
-            match line.carry(answer).await {
-                Ok(response) => return Ok((response, line, server)),
+            let answer = connection.sender.try_send_request(request);
+            match connection.drive_until(answer).await {
+                Ok(response) => return Ok((response, connection, server)),
                 Err(mut failed) => match failed.take_message() {
                     Some(unsent) if !is_new => request = unsent,
                     _ => return Err(failed.into_error().into()),
@@ -102,39 +104,39 @@ impl<C: Connect> Pool<C> {
         }
     }
 
-    /// Takes a line back, if it can be used again.
-    pub(crate) async fn put_back(&self, server: Server, mut line: Connection<C::Response>) {
-        if !line.is_free().await {
+    /// Returns a connection to the pool if it can take another request.
+    pub(crate) async fn put_back(&self, server: Server, mut connection: Connection<C::Response>) {
+        if !connection.is_reusable().await {
             return;
         }
         let now = Instant::now();
         let mut idle = self.idle();
-        let lines = idle.entry(server).or_default();
-        // The first have waited longest.
-        let stale = lines.iter().take_while(|(_, since)| now.duration_since(*since) > IDLE_MAX).count();
-        lines.drain(..stale);
-        lines.push((line, now));
+        let connections = idle.entry(server).or_default();
+        // The oldest connections stand first.
+        let stale = connections.iter().take_while(|(_, since)| now.duration_since(*since) > IDLE_MAX).count();
+        connections.drain(..stale);
+        connections.push((connection, now));
     }
 
-    /// The line that was used last; those before it may close while nobody needs them.
+    /// Takes the most recently used connection, so that surplus ones reach `IDLE_MAX` and close.
     fn take(&self, server: &Server) -> Option<Connection<C::Response>> {
         let mut idle = self.idle();
-        let lines = idle.get_mut(server)?;
-        let (line, since) = lines.pop()?;
+        let connections = idle.get_mut(server)?;
+        let (connection, since) = connections.pop()?;
         if since.elapsed() > IDLE_MAX {
-            lines.clear();
+            connections.clear();
             return None;
         }
-        Some(line)
+        Some(connection)
     }
 
-    async fn connect(&self, uri: Uri) -> Result<Connection<C::Response>, Trouble> {
+    async fn connect(&self, uri: Uri) -> Result<Connection<C::Response>, BoxError> {
         let mut connector = self.connector.clone();
         poll_fn(|context| connector.poll_ready(context)).await.map_err(Into::into)?;
         let io = connector.call(uri).await.map_err(Into::into)?;
-        let (sender, connection) =
+        let (sender, driver) =
             Builder::new().max_buf_size(HEAD_BYTES_MAX).writev(false).handshake(io).await?;
-        Ok(Connection { sender, connection: Some(Box::new(connection)) })
+        Ok(Connection { sender, driver: Some(Box::new(driver)) })
     }
 
     fn idle(&self) -> MutexGuard<'_, Idle<C>> {
@@ -143,12 +145,12 @@ impl<C: Connect> Pool<C> {
 }
 
 impl<I: Read + Write + Unpin> Connection<I> {
-    /// Moves the connection's messages until `wanted` is there.
-    pub(crate) async fn carry<F: Future>(&mut self, wanted: F) -> F::Output {
+    /// Polls the connection until `wanted` is ready.
+    pub(crate) async fn drive_until<F: Future>(&mut self, wanted: F) -> F::Output {
         let mut wanted = pin!(wanted);
         poll_fn(|context| {
             for _ in 0..PASSES {
-                self.step(context);
+                self.poll_driver(context);
                 if let Poll::Ready(found) = wanted.as_mut().poll(context) {
                     return Poll::Ready(found);
                 }
@@ -158,27 +160,27 @@ impl<I: Read + Write + Unpin> Connection<I> {
         .await
     }
 
-    /// Whether it takes another request, by what has come in meanwhile.
-    async fn is_free(&mut self) -> bool {
+    /// Whether the connection can take another request, after processing what has arrived.
+    async fn is_reusable(&mut self) -> bool {
         poll_fn(|context| {
-            self.step(context);
-            Poll::Ready(self.connection.is_some() && self.sender.is_ready())
+            self.poll_driver(context);
+            Poll::Ready(self.driver.is_some() && self.sender.is_ready())
         })
         .await
     }
 
-    fn step(&mut self, context: &mut Context<'_>) {
-        if let Some(connection) = &mut self.connection
-            && Pin::new(connection).poll(context).is_ready()
+    fn poll_driver(&mut self, context: &mut Context<'_>) {
+        if let Some(driver) = &mut self.driver
+            && Pin::new(driver).poll(context).is_ready()
         {
-            self.connection = None;
+            self.driver = None;
         }
     }
 }
 
-impl Addressed {
-    /// The server is named in a header, and only the path in the first line.
-    fn of(mut request: Request<Letter>) -> Result<Addressed, Trouble> {
+impl AddressedRequest {
+    /// Moves the authority to the `Host` header and leaves the path as the request target.
+    fn new(mut request: Request<Letter>) -> Result<AddressedRequest, BoxError> {
         let uri = request.uri().clone();
         let parts = uri.clone().into_parts();
         let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
@@ -187,6 +189,6 @@ impl Addressed {
         let host = HeaderValue::from_str(authority.as_str())?;
         request.headers_mut().insert(HOST, host);
         *request.uri_mut() = Uri::from(parts.path_and_query.unwrap_or(PathAndQuery::from_static("/")));
-        Ok(Addressed { request, server: (scheme, authority), uri })
+        Ok(AddressedRequest { request, server: (scheme, authority), uri })
     }
 }

@@ -1,4 +1,4 @@
-//! Pooled connections to one server, and one exchange on them under one deadline.
+//! Exchanges with one server: pooled connections, one deadline per exchange.
 
 use crate::deadline::Deadline;
 use crate::letter::{Letter, SendReceipt};
@@ -17,90 +17,90 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{timeout, timeout_at};
 
-/// Connecting takes at most this long, and at most half the deadline, so that what is left is enough to answer.
+/// Longest time to connect. At most half the deadline is used, which leaves the rest for the
+/// answer.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// Bytes of an answer that is read: a hundred times what a payment takes.
+/// Largest response body; a hundred times the size of a payment.
 const BODY_BYTES_MAX: usize = 256 * 1024;
-/// Bytes and time spent on a body nobody reads, so that its connection can be used again.
+/// Limits for draining an unread body so that its connection can be reused.
 const DRAIN_BYTES_MAX: usize = 16 * 1024;
 const DRAIN_MAX: Duration = Duration::from_millis(50);
 
-/// Requests under way at once: beyond this one host is not helped by more.
+/// Concurrent requests to a host; more do not raise its throughput.
 const CONNECTIONS_MAX: usize = 10_000;
-/// Longest deadline of one call: longer than any lease would be renewed for.
+/// Longest deadline of one call. No lease is renewed for longer.
 const TIMEOUT_MAX: Duration = Duration::from_mins(10);
 
-/// What one connector may take.
+/// Limits of one connector.
 #[derive(Clone, Copy, Debug)]
 pub struct TransportLimits {
-    /// How long one call may take: connecting, sending and reading the whole answer.
+    /// Longest time for one call: connecting, sending and reading the whole response.
     pub timeout: Duration,
-    /// Requests that may be under way at once, and connections kept open between them.
+    /// Concurrent requests; also the number of connections kept open.
     pub connections_max: usize,
 }
 
-/// Why there is no road.
+/// A transport cannot be made from these limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TransportConfigError {
-    /// A deadline of zero or beyond ten minutes.
+    /// The timeout is zero or above ten minutes.
     Timeout,
-    /// No connections at all, or more than 10,000.
+    /// Not between 1 and 10,000 connections.
     Connections,
     /// The TLS library could not be set up.
     Tls(String),
 }
 
-/// The road to one server.
+/// The HTTP transport to one server.
 pub struct Transport {
     pool: SchemePool,
     slots: Semaphore,
     timeout: Duration,
-    is_worded: fn(StatusCode) -> bool,
+    reads_body: fn(StatusCode) -> bool,
 }
 
-/// Without TLS only where the URL says so: neither carries requests for the other's scheme, so a key meant for
-/// TLS never travels in the clear to the endpoint of an older payment.
+/// Each pool refuses requests for the other scheme. A key meant for TLS never travels in clear text
+/// to the endpoint of an older payment.
 enum SchemePool {
     Plain(Pool<HttpConnector>),
     Tls(Pool<HttpsConnector<HttpConnector>>),
 }
 
-/// A whole answer.
+/// A complete response.
 pub struct HttpAnswer {
-    /// Its status.
     pub status: StatusCode,
-    /// The `Retry-After` header, as sent.
+    /// The `Retry-After` header as sent.
     pub retry_after: Option<String>,
-    /// Empty where the status alone decides.
+    /// Empty if the status alone decides.
     pub body: Bytes,
 }
 
-/// Longest pause a server can ask for: more than this is a mistake on its side.
+/// Longest accepted `Retry-After`; larger values are a mistake of the server.
 const RETRY_AFTER_SECONDS_MAX: u64 = 300;
 
 impl HttpAnswer {
-    /// The pause the server asks for, in whole seconds; a date or any other text is no wish at all.
+    /// The requested pause. Only whole seconds are understood; dates and other text count as no
+    /// pause.
     pub fn pause(&self) -> Option<Span> {
         let seconds: u64 = self.retry_after.as_deref()?.trim().parse().ok()?;
         Some(Span::from_ms(seconds.min(RETRY_AFTER_SECONDS_MAX) * 1_000))
     }
 }
 
-/// Why there is no answer. Whether the request left is for its receipt to say.
+/// A failed exchange. The receipt tells whether the request was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransportFailure {
-    /// Every slot was taken.
+    /// No free connection slot in time.
     Full,
-    /// The deadline passed.
     Timeout,
-    /// No connection, or a cut one.
+    /// No connection, or a connection cut off.
     Cut,
-    /// An answer without a reasonable end.
+    /// The body exceeds the size limit.
     TooLarge,
 }
 
 impl TransportFailure {
-    /// Why nothing is known of a request that may have left.
+    /// The cause to report for a request that may have been sent.
     pub const fn cause(self) -> Cause {
         match self {
             TransportFailure::Full => Cause::InProgress,
@@ -112,11 +112,11 @@ impl TransportFailure {
 }
 
 impl Transport {
-    /// A road; connections are made when they are needed. `is_worded` says of which answers the body is read.
+    /// A transport that connects on demand. `reads_body` selects the statuses whose body is read.
     pub fn new(
         limits: TransportLimits,
         is_https: bool,
-        is_worded: fn(StatusCode) -> bool,
+        reads_body: fn(StatusCode) -> bool,
     ) -> Result<Transport, TransportConfigError> {
         let TransportLimits { timeout, connections_max } = limits;
         if timeout.is_zero() || timeout > TIMEOUT_MAX {
@@ -141,20 +141,22 @@ impl Transport {
         } else {
             SchemePool::Plain(Pool::new(connector))
         };
-        Ok(Transport { pool, slots: Semaphore::new(connections_max), timeout, is_worded })
+        Ok(Transport { pool, slots: Semaphore::new(connections_max), timeout, reads_body })
     }
 
-    /// The end of an exchange that begins now.
+    /// The deadline of an exchange that begins now.
     pub fn deadline(&self) -> Deadline {
         Deadline::after(self.timeout)
     }
 
-    /// How long an exchange may take, in whole milliseconds. Rounded up: a promise may be kept early.
+    /// Longest time until a request is sent. Rounded up to whole milliseconds, because rules
+    /// compare it with leases.
     pub fn send_within(&self) -> Span {
         Span::from_ms(u64::try_from(self.timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX))
     }
 
-    /// As [`exchange`](Transport::exchange); where there is no answer, what that means for what was asked.
+    /// Runs [`exchange`](Transport::exchange) and maps a failure to the outcome it means for the
+    /// call.
     pub async fn deliver(
         &self,
         request: Request<Letter>,
@@ -164,7 +166,7 @@ impl Transport {
             Ok(answer) => return Ok(answer),
             Err(failure) => failure,
         };
-        // Only the receipt knows, and asking it makes it final.
+        // Only the receipt knows, and withdrawing makes its answer final.
         let never_left = receipt.withdraw();
         Err(match failure {
             TransportFailure::Full => ProviderOutcome::Busy { retry_after: None },
@@ -175,36 +177,38 @@ impl Transport {
         })
     }
 
-    /// Sends one request and reads its answer, both before the letter's deadline.
+    /// Sends one request and reads its response, both before the letter's deadline.
     pub async fn exchange(&self, request: Request<Letter>) -> Result<HttpAnswer, TransportFailure> {
         let deadline = request.body().not_after();
-        // Half the deadline: a request sent with hardly any time left would only produce an unknown outcome.
+        // Half the deadline: a request sent just before the deadline would only produce an unknown
+        // outcome.
         let Ok(Ok(_slot)) = timeout(self.timeout / 2, self.slots.acquire()).await else {
             return Err(TransportFailure::Full);
         };
         match &self.pool {
-            SchemePool::Plain(pool) => self.over(pool, request, deadline).await,
-            SchemePool::Tls(pool) => self.over(pool, request, deadline).await,
+            SchemePool::Plain(pool) => self.exchange_on(pool, request, deadline).await,
+            SchemePool::Tls(pool) => self.exchange_on(pool, request, deadline).await,
         }
     }
 
-    async fn over<C: Connect>(
+    async fn exchange_on<C: Connect>(
         &self,
         pool: &Pool<C>,
         request: Request<Letter>,
         deadline: Deadline,
     ) -> Result<HttpAnswer, TransportFailure> {
-        let (response, mut line, server) = match timeout_at(deadline.timer(), pool.ask(request)).await {
+        let (response, mut connection, server) = match timeout_at(deadline.timer(), pool.send(request)).await
+        {
             Ok(Ok(answered)) => answered,
             Ok(Err(error)) => {
-                // The only place that still knows why: a name that does not resolve, a certificate, a reset.
-                tracing::warn!(?error, "no answer from the provider");
+                // Log the reason here, as it is lost further up: DNS, certificate, reset.
+                tracing::warn!(?error, "the request was not answered");
                 return Err(TransportFailure::Cut);
             }
             Err(_) => return Err(TransportFailure::Timeout),
         };
-        let answer = line.carry(read(response, deadline, self.is_worded)).await?;
-        pool.put_back(server, line).await;
+        let answer = connection.drive_until(read(response, deadline, self.reads_body)).await?;
+        pool.put_back(server, connection).await;
         Ok(answer)
     }
 }
@@ -212,24 +216,24 @@ impl Transport {
 async fn read(
     response: Response<Incoming>,
     deadline: Deadline,
-    is_worded: fn(StatusCode) -> bool,
+    reads_body: fn(StatusCode) -> bool,
 ) -> Result<HttpAnswer, TransportFailure> {
     let status = response.status();
     let retry_after =
         response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let body = response.into_body();
-    let body = if is_worded(status) {
+    let body = if reads_body(status) {
         match timeout_at(deadline.timer(), Limited::new(body, BODY_BYTES_MAX).collect()).await {
             Ok(Ok(whole)) => whole.to_bytes(),
             Ok(Err(error)) if error.is::<LengthLimitError>() => return Err(TransportFailure::TooLarge),
             Ok(Err(error)) => {
-                tracing::warn!(?error, "the provider's answer broke off");
+                tracing::warn!(?error, "the answer was cut off");
                 return Err(TransportFailure::Cut);
             }
             Err(_) => return Err(TransportFailure::Timeout),
         }
     } else {
-        // What comes of it does not matter: the answer is its status.
+        // The body does not matter here: the status is the answer.
         let _ = timeout(DRAIN_MAX, Limited::new(body, DRAIN_BYTES_MAX).collect()).await;
         Bytes::new()
     };
@@ -241,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_is_bounded_and_nonsense_is_ignored() {
+    fn a_pause_is_bounded_and_malformed_values_are_ignored() {
         for (header, seconds) in [
             ("0", Some(0)),
             ("7", Some(7)),
@@ -262,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_beyond_reason_give_no_road() {
+    fn limits_out_of_range_give_no_transport() {
         let second = Duration::from_secs(1);
         for (timeout, connections_max, why) in [
             (Duration::ZERO, 1, TransportConfigError::Timeout),

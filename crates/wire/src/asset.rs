@@ -1,4 +1,4 @@
-//! The public form of an asset: reading a request to define one, writing one, describing both.
+//! The public form of an asset: request, answer and schema.
 
 use crate::fields;
 use crate::json;
@@ -10,7 +10,6 @@ use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::json::Json;
 use counterfoil_core::types::limits::ASSET_EXPONENT_MAX;
 
-/// What a request to define an asset holds.
 pub const LAYOUT: Layout = Layout {
     of: "an asset",
     like: "{\"code\":…,\"exponent\":…}",
@@ -29,7 +28,6 @@ pub fn read(body: &Json) -> Result<LedgerCommand, Vec<Flaw>> {
     })
 }
 
-/// Appends an asset.
 pub fn write(out: &mut Vec<u8>, definition: &AssetDefinition) {
     json::object(out, |all| {
         all.string("object", "asset")
@@ -43,10 +41,11 @@ pub fn write(out: &mut Vec<u8>, definition: &AssetDefinition) {
 #[derive(Debug, utoipa::ToSchema)]
 #[schema(example = json!({"code": "POINTS", "exponent": 0}))]
 pub struct CreateAsset {
-    /// In any case: a letter, then letters, digits and `_`. Codes of currencies are taken.
+    /// Upper or lower case: a letter, then letters, digits and `_`. The codes of currencies are
+    /// reserved.
     #[schema(min_length = 1, max_length = 16, pattern = "^[A-Za-z][A-Za-z0-9_]*$")]
     pub code: String,
-    /// How many decimals it has: with 2, an amount of 1250 is 12.50.
+    /// Number of decimals: with 2, an amount of 1250 is 12.50.
     #[schema(minimum = 0, maximum = 9)]
     pub exponent: u8,
 }
@@ -58,28 +57,28 @@ pub struct Asset {
     pub object: String,
     /// Upper case.
     pub code: String,
-    /// How many decimals it has.
+    /// Number of decimals.
     pub exponent: u8,
     /// When it was defined.
     #[schema(format = DateTime)]
     pub created_at: String,
 }
 
-/// Assets of your own, by code.
+/// Your own assets, ordered by code.
 #[derive(Debug, utoipa::ToSchema)]
 pub struct AssetList {
     /// `list`
     pub object: String,
-    /// The assets of this page.
+    /// The assets on the page.
     pub data: Vec<Asset>,
-    /// Whether there are more after these.
+    /// Whether more assets follow.
     pub has_more: bool,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::given::{fields_of, fields_written, json as body, refusals};
+    use crate::fixtures::{fields_of, fields_written, json as body, refusals};
     use counterfoil_core::types::asset::Asset as Code;
     use counterfoil_core::types::id::TenantId;
     use counterfoil_core::types::time::Time;
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_asset() {
+    fn invalid_assets_are_refused() {
         refusals(
             read,
             &[
@@ -129,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_in_any_case() {
+    fn codes_are_accepted_in_any_case() {
         let Ok(LedgerCommand::Define { asset, exponent }) = read(&body(r#"{"code":"Co2_g","exponent":0}"#))
         else {
             panic!("refused")

@@ -1,11 +1,10 @@
-//! The public form of a balance: always in terms of the account's normal side.
+//! The public form of a balance. All amounts are in terms of the account's normal side.
 
 use crate::json;
 use counterfoil_core::ledger::account::Account;
 use counterfoil_core::types::reference::{ReferenceKind, References};
 use counterfoil_engine::service::BalanceView;
 
-/// The balance of `account`.
 pub fn write(account: &Account, balance: &BalanceView, references: &References) -> Vec<u8> {
     let mut out = Vec::with_capacity(256);
     let id = references.seal(ReferenceKind::Account, account.id.to_i64());
@@ -29,24 +28,24 @@ pub struct Balance {
     pub object: String,
     /// `ac_…`
     pub account: String,
-    /// What it counts, upper case.
+    /// The asset code, upper case.
     pub asset: String,
-    /// What was posted.
+    /// The sum of posted entries.
     pub posted: i64,
-    /// What holds have reserved to go out.
+    /// The amount that holds have reserved to go out.
     pub pending: i64,
-    /// What may still go out: `posted` less `pending`.
+    /// The amount that may still go out: `posted` less `pending`.
     pub available: i64,
-    /// What holds may bring in.
+    /// The amount that holds may bring in.
     pub incoming: i64,
-    /// The last commit that is included; `?at=` takes it to read this balance again.
+    /// The last commit included in this balance; pass it as `?at=` to read the same balance again.
     pub position: u64,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::given::{account, fields_of, fields_written, references};
+    use crate::fixtures::{account, fields_of, fields_written, references};
     use counterfoil_core::ledger::totals::BalanceAmounts;
     use counterfoil_core::types::position::Position;
     use utoipa::PartialSchema;

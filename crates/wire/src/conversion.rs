@@ -1,4 +1,4 @@
-//! The public form of a conversion: reading a request for one. What comes of it is a transaction.
+//! The public form of a conversion request. Its answer is a transaction.
 
 use crate::fields::{self, Accounts, Fields};
 use crate::layout::{Layout, Shape};
@@ -12,7 +12,6 @@ use counterfoil_core::types::reference::References;
 use std::collections::BTreeMap;
 use utoipa::openapi::schema::{Object, OneOf, Schema, Type};
 
-/// What a request to convert holds.
 pub const LAYOUT: Layout = Layout {
     of: "a conversion",
     like: "{\"from\":…,\"to\":…,\"amount\":…,\"rate\":…}",
@@ -26,7 +25,6 @@ pub const LAYOUT: Layout = Layout {
     ],
 };
 
-/// Reads the body of a request to convert.
 pub fn read(body: &Json, references: &References) -> Result<Convert, Vec<Flaw>> {
     let mut accounts = Accounts::new(references);
     fields::read(body, &LAYOUT, |fields| {
@@ -44,7 +42,8 @@ pub fn read(body: &Json, references: &References) -> Result<Convert, Vec<Flaw>> 
     })
 }
 
-/// A number, or a text that is one: some writers of JSON know no exact numbers.
+/// Reads a number, or a text that is a number, because some JSON writers cannot write exact
+/// numbers.
 fn rate(fields: &mut Fields<'_, '_>) -> Option<Rate> {
     const WHAT: &str = "units of the second asset per unit of the first, as a number or a text, like 1.0825";
     let number = match fields.required("rate", WHAT)? {
@@ -64,26 +63,28 @@ fn number_or_text() -> Schema {
     Schema::OneOf(OneOf::builder().item(of(Type::Number)).item(of(Type::String)).build())
 }
 
-/// A request to change one asset for another.
+/// A request to convert one asset into another.
 #[derive(Debug, utoipa::ToSchema)]
 #[schema(example = json!({"from": "customer:42", "to": "customer:42:eur", "amount": 1250, "rate": "0.9215"}))]
 pub struct CreateConversion {
-    /// The account debited, in its own asset: its id, `ac_…`, or its code.
+    /// The account to debit, in the first asset: id, `ac_…`, or code.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9_.:/-]*$")]
     pub from: String,
-    /// The account credited, in its own asset: its id, `ac_…`, or its code.
+    /// The account to credit, in the second asset: id, `ac_…`, or code.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9_.:/-]*$")]
     pub to: String,
-    /// How much of the first asset, in its minor unit.
+    /// The amount to convert, in the first asset's minor unit.
     #[schema(minimum = 1, maximum = 999_999_999_999_999_i64)]
     pub amount: i64,
-    /// Units of the second asset per unit of the first, as a number or as a text: exact, up to 18 digits.
+    /// Units of the second asset per unit of the first, exact, with up to 18 digits; a number or a
+    /// text.
     #[schema(schema_with = number_or_text)]
     pub rate: String,
-    /// What happens to fractions of a minor unit: `half_even` (the default), `half_up`, `down` or `up`.
+    /// How fractions of a minor unit are rounded: `half_even` (the default), `half_up`, `down` or
+    /// `up`.
     #[schema(required = false, nullable, default = "half_even", pattern = "^(half_even|half_up|down|up)$")]
     pub rounding: Option<String>,
-    /// Up to 50 pairs of your own: names of up to 40 bytes, texts of up to 500.
+    /// Up to 50 pairs of your own: names of up to 40 bytes, values of up to 500.
     #[schema(required = false, nullable)]
     pub metadata: Option<BTreeMap<String, String>>,
 }

@@ -1,4 +1,5 @@
-//! The public form of an entry, and its id: the transaction's number and the place of its leg, `en_…_0`.
+//! The public form of an entry. An entry's id consists of the transaction's number and the leg's
+//! index: `en_…_0`.
 
 use crate::json;
 use crate::time::Stamp;
@@ -24,11 +25,11 @@ pub fn write(out: &mut Vec<u8>, entry: &AccountEntry, account: &str, references:
     });
 }
 
-/// The leg an id stands for; nothing if this instance never made such an id.
+/// Parses an entry's id; `None` if this instance never issued it.
 pub fn read_id(text: &str, references: &References) -> Option<(TransactionId, u16)> {
     let (reference, leg) = text.rsplit_once('_')?;
     let number: u16 = leg.parse().ok()?;
-    // Each leg has one text: no sign, no zeros before it.
+    // Each leg has one spelling: signs and leading zeros are refused.
     (number.to_string() == leg).then_some(())?;
     Some((TransactionId::from_i64(references.open(ReferenceKind::Entry, reference)?), number))
 }
@@ -36,46 +37,45 @@ pub fn read_id(text: &str, references: &References) -> Option<(TransactionId, u1
 /// An entry of an account.
 #[derive(Debug, utoipa::ToSchema)]
 #[schema(as = AccountEntry)]
-pub struct Schema {
+pub struct EntrySchema {
     /// `en_…`
     pub id: String,
     /// `entry`
     pub object: String,
-    /// The transaction it belongs to, `tx_…`.
+    /// The transaction, `tx_…`.
     pub transaction: String,
     /// `ac_…`
     pub account: String,
     /// `debit` or `credit`.
     pub direction: String,
-    /// `posted` for good, `pending` while a hold reserves it, or `released`: it takes a pending entry back.
+    /// `posted`: final. `pending`: reserved by a hold. `released`: reverses a pending entry.
     pub layer: String,
-    /// How much, in the asset's minor unit.
+    /// The amount, in the asset's minor unit.
     pub amount: i64,
-    /// What is counted, upper case.
+    /// The asset code, upper case.
     pub asset: String,
-    /// The commit that wrote it.
+    /// Position of the commit.
     pub position: u64,
-    /// When that was.
+    /// When the entry was committed.
     #[schema(format = DateTime)]
     pub created_at: String,
 }
 
 /// Entries of an account, newest first.
 #[derive(Debug, utoipa::ToSchema)]
-#[schema(as = EntryList)]
-pub struct List {
+pub struct EntryList {
     /// `list`
     pub object: String,
-    /// The entries of this page.
-    pub data: Vec<Schema>,
-    /// Whether there are older ones.
+    /// The entries on the page.
+    pub data: Vec<EntrySchema>,
+    /// Whether there are older entries.
     pub has_more: bool,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::given::{fields_of, fields_written, references, usd};
+    use crate::fixtures::{fields_of, fields_written, references, usd};
     use counterfoil_core::ledger::account::Side;
     use counterfoil_core::ledger::transaction::Layer;
     use counterfoil_core::types::id::AccountId;
@@ -106,11 +106,11 @@ mod tests {
                 r#"{{"id":"{id}_1","object":"entry","transaction":"{transaction}","account":"ac_x","direction":"debit","layer":"released","amount":1250,"asset":"USD","position":9,"created_at":"1970-01-01T00:00:00.000Z"}}"#
             )
         );
-        assert_eq!(fields_written(&text), fields_of(Schema::schema()));
+        assert_eq!(fields_written(&text), fields_of(EntrySchema::schema()));
     }
 
     #[test]
-    fn an_id_survives_its_text_and_nothing_else_is_one() {
+    fn ids_round_trip_and_other_texts_are_refused() {
         let reference = references().seal(ReferenceKind::Entry, 3);
         assert_eq!(
             read_id(&format!("{reference}_39"), &references()),

@@ -1,7 +1,8 @@
-//! Reading the fields of a request. Every problem is named, each with its place; what is read is valid.
+//! Reads the fields of a request. Every problem is reported with its place; a value that was read
+//! is valid.
 
 use crate::layout::Layout;
-use crate::names::{nearest, shown};
+use crate::names::{nearest, printable};
 use crate::pointer;
 use crate::time;
 use counterfoil_core::ledger::account::AccountCode;
@@ -16,10 +17,10 @@ use counterfoil_core::types::time::Time;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-/// Problems named in one answer: enough for any honest request.
+/// Most problems reported per answer; enough for any honest request.
 const PROBLEMS_MAX: usize = 32;
 
-/// Reads a body laid out as `layout`; `fill` names every problem before it gives up.
+/// Reads a body laid out as `layout`; `fill` reports every problem before it gives up.
 pub fn read<'a, T>(
     body: &'a Json,
     layout: &Layout,
@@ -33,7 +34,7 @@ pub fn read<'a, T>(
     }
 }
 
-/// A place in a body. Its pointer is only written when something is wrong there.
+/// A place in a body. Its pointer is written only to report a problem there.
 #[derive(Clone, Copy, Debug)]
 enum Place<'p> {
     Root,
@@ -79,7 +80,7 @@ impl<'a, 'p> Fields<'a, 'p> {
 
     fn unknown(&mut self, layout: &Layout) {
         for (name, _) in self.object.iter().filter(|(name, _)| !layout.knows(name)) {
-            let (name_shown, of) = (shown(name), layout.of);
+            let (name_shown, of) = (printable(name), layout.of);
             let advice = match nearest(name, &layout.names()) {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None if layout.knows("metadata") => "leave it out or put it into metadata".to_owned(),
@@ -89,7 +90,7 @@ impl<'a, 'p> Fields<'a, 'p> {
         }
     }
 
-    /// Whether the object has a field of that name that is not `null`.
+    /// Whether the object has a non-null field `name`.
     pub fn has(&self, name: &str) -> bool {
         self.optional(name).is_some()
     }
@@ -99,7 +100,7 @@ impl<'a, 'p> Fields<'a, 'p> {
         self.object.get(name).filter(|value| **value != Json::Null)
     }
 
-    /// The value of a field that must be there; `what` says what to send.
+    /// The value of a required field; `what` tells the client what to send.
     pub fn required(&mut self, name: &str, what: &str) -> Option<&'a Json> {
         let value = self.optional(name);
         if value.is_none() {
@@ -108,35 +109,35 @@ impl<'a, 'p> Fields<'a, 'p> {
         value
     }
 
-    /// Something is wrong with a field.
+    /// Reports a problem with a field.
     pub fn refuse(&mut self, name: &str, message: impl Into<String>) {
         push(self.problems, &Place::Member(&self.place, name), message);
     }
 
-    /// Something is wrong with a member of a field.
+    /// Reports a problem with a member of a field.
     pub fn refuse_within(&mut self, name: &str, member: &str, message: impl Into<String>) {
         let field = Place::Member(&self.place, name);
         push(self.problems, &Place::Member(&field, member), message);
     }
 
-    /// A field has the wrong type.
+    /// Reports a field of the wrong type.
     pub fn mistyped(&mut self, name: &str, what: &str, found: &Json) {
         self.refuse(name, format!("`{name}` must be {what}, not {}", kind(found)));
     }
 
-    /// An amount that must be there.
+    /// A required amount.
     pub fn amount(&mut self, name: &str) -> Option<i64> {
         let value = self.required(name, AMOUNT)?;
         self.whole(name, value, 1..=AMOUNT_MAX, AMOUNT)
     }
 
-    /// An amount, if there is one.
-    pub fn amount_if_any(&mut self, name: &str) -> Option<i64> {
+    /// An optional amount.
+    pub fn optional_amount(&mut self, name: &str) -> Option<i64> {
         let value = self.optional(name)?;
         self.whole(name, value, 1..=AMOUNT_MAX, AMOUNT)
     }
 
-    /// A whole number within bounds, however it is written.
+    /// A whole number within bounds. `1e3` and `1000.0` are whole numbers too.
     pub fn whole(
         &mut self,
         name: &str,
@@ -163,7 +164,7 @@ impl<'a, 'p> Fields<'a, 'p> {
         None
     }
 
-    /// A truth value; `otherwise` if there is none.
+    /// A truth value, or `otherwise` if the field is absent.
     pub fn truth(&mut self, name: &str, otherwise: bool) -> bool {
         match self.optional(name) {
             None => otherwise,
@@ -175,7 +176,7 @@ impl<'a, 'p> Fields<'a, 'p> {
         }
     }
 
-    /// The text of a field that must be there.
+    /// A required text.
     pub fn text(&mut self, name: &str, what: &str) -> Option<&'a str> {
         match self.required(name, what)? {
             Json::String(text) => Some(text),
@@ -201,7 +202,7 @@ impl<'a, 'p> Fields<'a, 'p> {
         asset
     }
 
-    /// One of a few words; `words` lists them.
+    /// One of the listed words.
     pub fn word<T>(&mut self, name: &str, parse: fn(&str) -> Option<T>, words: &str) -> Option<T> {
         let text = self.text(name, words)?;
         let word = parse(text);
@@ -211,7 +212,7 @@ impl<'a, 'p> Fields<'a, 'p> {
         word
     }
 
-    /// An account, as a client names it.
+    /// An account, by its id or its code.
     pub fn account(&mut self, name: &str, accounts: &mut Accounts<'a>) -> Option<AccountSelector> {
         let named = accounts.named(self.text(name, ACCOUNT)?);
         if named.is_none() {
@@ -220,8 +221,8 @@ impl<'a, 'p> Fields<'a, 'p> {
         named
     }
 
-    /// A time, if there is one.
-    pub fn time_if_any(&mut self, name: &str) -> Option<Time> {
+    /// An optional time.
+    pub fn optional_time(&mut self, name: &str) -> Option<Time> {
         const WHAT: &str = "an RFC 3339 time, like 2026-01-31T12:00:00Z";
         match self.optional(name)? {
             Json::String(text) => {
@@ -238,7 +239,7 @@ impl<'a, 'p> Fields<'a, 'p> {
         }
     }
 
-    /// What `read` makes of an object, if there is one.
+    /// An optional object; `read` reads its fields.
     pub fn object_if_any<T>(
         &mut self,
         name: &str,
@@ -250,7 +251,7 @@ impl<'a, 'p> Fields<'a, 'p> {
         Fields::of(value, place, layout, self.problems).and_then(|mut fields| read(&mut fields))
     }
 
-    /// The objects of an array that must be there; `read` makes one of them. Nothing unless all could be made.
+    /// A required array of objects; `read` reads one of them. `None` if any element is invalid.
     pub fn list<T>(
         &mut self,
         name: &str,
@@ -292,8 +293,8 @@ const AMOUNT: &str = "a whole number of minor units, like 1250 for 12.50 USD";
 const ASSET: &str = "an asset's code, like USD or POINTS";
 const ACCOUNT: &str = "an account's id, like ac_…, or its code";
 
-/// Finds accounts by the texts clients name them with. Opening a reference takes four digests, so each is opened
-/// once, however often a bulk request names it.
+/// Resolves the texts by which clients name accounts. Opening a reference computes four digests, so
+/// each text is opened once, however often a bulk request repeats it.
 #[derive(Debug)]
 pub struct Accounts<'a> {
     references: &'a References,
@@ -301,12 +302,12 @@ pub struct Accounts<'a> {
 }
 
 impl<'a> Accounts<'a> {
-    /// Under the store's references.
     pub fn new(references: &'a References) -> Accounts<'a> {
         Accounts { references, opened: HashMap::new() }
     }
 
-    /// What `text` names: an account by its reference, else by its code. Nothing if it is neither.
+    /// The account that `text` names: by its id, else by its code. `None` if the text can be
+    /// neither.
     pub fn named(&mut self, text: &'a str) -> Option<AccountSelector> {
         let reference = text.starts_with(ReferenceKind::Account.prefix());
         let open = || self.references.open(ReferenceKind::Account, text).map(AccountId::from_i64);
@@ -315,7 +316,7 @@ impl<'a> Accounts<'a> {
     }
 }
 
-/// What a value is, for messages.
+/// The JSON type of a value, for messages.
 pub fn kind(value: &Json) -> &'static str {
     match value {
         Json::Null => "null",

@@ -1,19 +1,19 @@
 //! `application/x-www-form-urlencoded` bodies, with Stripe's brackets: `metadata[order]=42`.
 //!
-//! Promises: the form and the JSON of one request become equal values, and so equal fingerprints: the request's
-//! layout says which fields are numbers, truth values and arrays (`entries[0][amount]=5`). Decoding is strict: bad
-//! escapes, bytes that are not UTF-8, names that stand twice, malformed brackets and gaps in an array are errors,
-//! never guesses.
+//! Promises: the form and the JSON of one request become equal values, and so have equal
+//! fingerprints. The layout tells which fields are numbers, truth values and arrays
+//! (`entries[0][amount]=5`). Decoding is strict: bad escapes, bytes that are not UTF-8, repeated
+//! names, malformed brackets and gaps in an array are errors, never guesses.
 
 use crate::layout::{Layout, Shape};
-use crate::names::shown;
+use crate::names::printable;
 use crate::pointer;
 use counterfoil_core::types::decimal::Decimal;
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::json::{ITEMS_MAX, Json, Object};
 use std::collections::BTreeMap;
 
-/// How deep brackets may nest: `transactions[0][entries][0][account]`.
+/// Most levels of brackets: `transactions[0][entries][0][account]`.
 const DEPTH_MAX: usize = 5;
 
 enum Node {
@@ -21,8 +21,8 @@ enum Node {
     Branch(BTreeMap<String, Node>),
 }
 
-/// Reads a form body laid out as `layout`. A text that does not fit its shape stays a text, so that the reader of
-/// the request can say what is wrong with it.
+/// Parses a form body laid out as `layout`. A text that does not fit its shape stays a text, so
+/// that the reader of the request can report the problem.
 pub fn parse(input: &[u8], layout: &Layout) -> Result<Json, Flaw> {
     let mut root = BTreeMap::new();
     for (name, value) in pairs(input)? {
@@ -32,7 +32,7 @@ pub fn parse(input: &[u8], layout: &Layout) -> Result<Json, Flaw> {
     object(root, "", |name| layout.shape(name))
 }
 
-/// The decoded pairs of a form body or a query string, in order; names may repeat.
+/// Parses a form body or a query string into its decoded pairs, in order; names may repeat.
 pub fn pairs(input: &[u8]) -> Result<Vec<(String, String)>, Flaw> {
     let mut pairs = Vec::new();
     for pair in input.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
@@ -48,16 +48,16 @@ pub fn pairs(input: &[u8]) -> Result<Vec<(String, String)>, Flaw> {
     Ok(pairs)
 }
 
-/// What a `+` stands for: a space in forms and queries, itself in paths.
+/// The meaning of `+`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plus {
-    /// A space.
+    /// A space, as in forms and queries.
     Space,
-    /// Itself.
+    /// A plus sign, as in paths.
     Plus,
 }
 
-/// Resolves percent-escapes, strictly.
+/// Resolves percent-escapes. Malformed escapes are errors.
 pub fn decode(input: &[u8], plus: Plus) -> Result<String, Flaw> {
     let mut bytes = Vec::with_capacity(input.len());
     let mut rest = input;
@@ -83,10 +83,10 @@ pub fn decode(input: &[u8], plus: Plus) -> Result<String, Flaw> {
         .map_err(|_| Flaw::new("", "the decoded bytes are not UTF-8; encode the text as UTF-8 first"))
 }
 
-/// `a[b][c]` as its three names.
+/// Splits `a[b][c]` into its three names.
 fn segments(name: &str) -> Result<Vec<String>, Flaw> {
     let malformed =
-        || Flaw::new("", format!("`{}` is not a field name; write it like metadata[order]", shown(name)));
+        || Flaw::new("", format!("`{}` is not a field name; write it like metadata[order]", printable(name)));
     let (base, mut rest) = match name.find('[') {
         Some(at) => name.split_at(at),
         None => (name, ""),
@@ -109,7 +109,7 @@ fn segments(name: &str) -> Result<Vec<String>, Flaw> {
     Ok(path)
 }
 
-/// The pointer to what a path names.
+/// The JSON pointer to a path of names.
 fn place(path: &[String]) -> String {
     path.iter().fold(String::new(), |at, name| pointer::child(&at, name))
 }
@@ -160,7 +160,7 @@ fn object(members: BTreeMap<String, Node>, at: &str, shape: impl Fn(&str) -> Sha
     let mut object = Object::new();
     for (name, member) in members {
         let value = json(member, shape(&name), &pointer::child(at, &name))?;
-        // A map has no name twice.
+        // Keys of a map are unique, so `insert` cannot refuse a member.
         let _ = object.insert(name, value);
     }
     Ok(Json::Object(object))
@@ -181,11 +181,11 @@ fn array(members: BTreeMap<String, Node>, layout: &Layout, at: &str) -> Result<J
             leaf @ Node::Leaf(_) => json(leaf, Shape::Text, &at)?,
         });
     }
-    // As many different numbers below the length as there are places fill every place.
+    // All indexes are distinct and below the length, so they fill every place.
     Ok(Json::Array(elements.into_iter().flatten().collect()))
 }
 
-/// A number as it is written, without zeros before it: each has one name.
+/// Parses an array index. Leading zeros are refused, so that each index has one spelling.
 fn index(name: &str) -> Option<usize> {
     let plain = name.bytes().all(|byte| byte.is_ascii_digit()) && (name == "0" || !name.starts_with('0'));
     if plain { name.parse().ok() } else { None }
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_the_json_it_means() {
+    fn a_form_equals_the_json_of_the_same_meaning() {
         same("", "{}");
         same("amount=1250&capture=false", r#"{"capture":false,"amount":1250}"#);
         same("amount=1.25e3&capture=true", r#"{"capture":true,"amount":1250}"#);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_form() {
+    fn malformed_forms_are_refused() {
         for form in [
             "a=%",
             "a=%4",
@@ -290,7 +290,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = read(&bytes);
         }
     }

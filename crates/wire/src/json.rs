@@ -1,6 +1,7 @@
-//! A small JSON writer: appends to one buffer, members in the order of the calls, never two passes.
+//! A small JSON writer: it appends to one buffer, in one pass, with members in the order of the
+//! calls.
 //!
-//! Leaves out: reading (the core's parser does it) and floats, which no answer has.
+//! The core's parser reads JSON. Floats cannot be written, because no answer contains one.
 
 /// Appends an object to `out`; `fill` writes its members.
 pub fn object(out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
@@ -18,14 +19,12 @@ pub struct Object<'a> {
 }
 
 impl Object<'_> {
-    /// A text.
     pub fn string(&mut self, name: &str, value: &str) -> &mut Self {
         self.name(name);
         string(self.out, value);
         self
     }
 
-    /// A text, or `null`.
     pub fn string_or_null(&mut self, name: &str, value: Option<&str>) -> &mut Self {
         match value {
             Some(value) => self.string(name, value),
@@ -33,7 +32,6 @@ impl Object<'_> {
         }
     }
 
-    /// A signed integer.
     pub fn integer(&mut self, name: &str, value: i64) -> &mut Self {
         self.name(name);
         if value < 0 {
@@ -43,7 +41,6 @@ impl Object<'_> {
         self
     }
 
-    /// A signed integer, or `null`.
     pub fn integer_or_null(&mut self, name: &str, value: Option<i64>) -> &mut Self {
         match value {
             Some(value) => self.integer(name, value),
@@ -51,49 +48,45 @@ impl Object<'_> {
         }
     }
 
-    /// A signed integer of any size a sum may have.
+    /// An integer of any size a sum may have.
     pub fn wide(&mut self, name: &str, value: i128) -> &mut Self {
         self.name(name);
         self.out.extend_from_slice(value.to_string().as_bytes());
         self
     }
 
-    /// A count.
     pub fn count(&mut self, name: &str, value: u64) -> &mut Self {
         self.name(name);
         digits(self.out, value);
         self
     }
 
-    /// A truth value.
     pub fn boolean(&mut self, name: &str, value: bool) -> &mut Self {
         self.name(name);
         self.out.extend_from_slice(if value { &b"true"[..] } else { &b"false"[..] });
         self
     }
 
-    /// `null`.
     pub fn null(&mut self, name: &str) -> &mut Self {
         self.name(name);
         self.out.extend_from_slice(b"null");
         self
     }
 
-    /// An object within.
     pub fn object(&mut self, name: &str, fill: impl FnOnce(&mut Object<'_>)) -> &mut Self {
         self.name(name);
         object(self.out, fill);
         self
     }
 
-    /// A value that `write` appends.
+    /// Adds a value that `write` appends.
     pub fn value(&mut self, name: &str, write: impl FnOnce(&mut Vec<u8>)) -> &mut Self {
         self.name(name);
         write(self.out);
         self
     }
 
-    /// An array; `write` appends one element.
+    /// Adds an array; `write` appends an element.
     pub fn array<T>(
         &mut self,
         name: &str,
@@ -121,7 +114,7 @@ impl Object<'_> {
     }
 }
 
-/// Appends a text.
+/// Appends a JSON string.
 pub fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let mut rest = text.as_bytes();
@@ -195,7 +188,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn other_readers_read_what_was_written(name in ".*", text in ".*", number: i64, count: u64) {
+        fn other_parsers_read_the_written_json(name in ".*", text in ".*", number: i64, count: u64) {
             let mut out = Vec::new();
             object(&mut out, |all| {
                 all.object("o", |o| { o.string(&name, &text); }).integer("i", number).count("c", count);

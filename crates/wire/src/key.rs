@@ -8,10 +8,10 @@ use counterfoil_core::types::reference::{Reference, ReferenceKind, References};
 use counterfoil_core::types::time::Time;
 use counterfoil_engine::service::KeyView;
 
-/// The record as of `now`, or nothing if the key is free (again).
+/// Writes the record as of `now`; `None` if the key is free.
 ///
-/// Windows are judged here, at read time: a settled answer that is past its replay window shows as `expired`
-/// whether or not the sweeper has been there.
+/// Windows are checked at read time: a settled answer past its replay window is `expired`, even
+/// before the sweeper has removed it.
 pub fn write(view: &KeyView, references: &References, now: Time) -> Option<Vec<u8>> {
     let claim = &view.claim;
     let state = match claim.meet(claim.fingerprint, now) {
@@ -23,7 +23,7 @@ pub fn write(view: &KeyView, references: &References, now: Time) -> Option<Vec<u
         }
     };
     let expires_at = claim.state.settled().map(|settled| Stamp::of(settled.windows.replay_until));
-    let made = made(view, references);
+    let resource = resource_of(view, references);
     let mut out = Vec::with_capacity(320);
     json::object(&mut out, |record| {
         record
@@ -31,7 +31,7 @@ pub fn write(view: &KeyView, references: &References, now: Time) -> Option<Vec<u
             .string("state", state)
             .string("created_at", Stamp::of(claim.created_at).as_str())
             .string_or_null("expires_at", expires_at.as_ref().map(Stamp::as_str));
-        match &made {
+        match &resource {
             Some((name, id)) => record.object("resource", |resource| {
                 resource.string("type", name).string("id", id.as_str());
             }),
@@ -46,19 +46,19 @@ pub fn write(view: &KeyView, references: &References, now: Time) -> Option<Vec<u
     Some(out)
 }
 
-/// The key's resource: its type and its reference, if the key made or moved anything that has one.
-fn made(view: &KeyView, references: &References) -> Option<(&'static str, Reference)> {
+/// The type and reference of the object that the key created or changed.
+fn resource_of(view: &KeyView, references: &References) -> Option<(&'static str, Reference)> {
     let claim = &view.claim;
     let (makes, subject) = (claim.makes, claim.subject.to_i64());
     let (named, kind, number) = match makes {
-        // A declined charge is a charge, and so is a refund or a payout that was refused at the provider. What was
-        // refused before anything was made is about no payment.
+        // A failed charge, refund or payout is an object too. A request refused before anything was
+        // created has no payment.
         Makes::Charge | Makes::Capture | Makes::Void => {
             (Makes::Charge, ReferenceKind::Charge, view.payment?.subject().to_i64())
         }
         Makes::Refund => view.payment.map(|_| (makes, ReferenceKind::Refund, subject))?,
         Makes::Payout => view.payment.map(|_| (makes, ReferenceKind::Payout, subject))?,
-        // A refusal of the ledger is nothing.
+        // A refusal of the ledger creates nothing.
         _ if matches!(claim.state, ClaimState::FailedTerminal(_)) => return None,
         Makes::Account => (makes, ReferenceKind::Account, subject),
         Makes::Transfer => (makes, ReferenceKind::Transfer, subject),
@@ -72,7 +72,7 @@ fn made(view: &KeyView, references: &References) -> Option<(&'static str, Refere
 /// The record of an idempotency key.
 #[derive(Debug, utoipa::ToSchema)]
 #[schema(as = IdempotencyKey)]
-pub struct Record {
+pub struct KeyRecord {
     /// `idempotency_key`
     pub object: String,
     /// `in_flight`, `failed_retry`, `uncertain`, `completed`, `failed_terminal` or `expired`.
@@ -80,29 +80,31 @@ pub struct Record {
     /// When the key was first used.
     #[schema(format = DateTime)]
     pub created_at: String,
-    /// Until when the stored answer is replayed; null while there is none, and again once it was dropped.
+    /// When replay of the stored answer ends; null while there is no answer, and after it was
+    /// deleted.
     #[schema(format = DateTime)]
     pub expires_at: Option<String>,
-    /// What the key made, of a capture or a void the charge; null where that has no id, and where nothing was made.
-    pub resource: Option<Resource>,
-    /// How often somebody set out to execute the request.
+    /// The object the key created; for a capture or a void, the charge. Null if nothing with an id
+    /// was created.
+    pub resource: Option<KeyResource>,
+    /// How often execution of the request was started.
     pub attempts: u32,
-    /// Grows with every change of hands.
+    /// Grows each time a server takes over the request.
     pub fence: u64,
-    /// Whether the same request may be tried under a new key without a risk of doing it twice.
+    /// Whether the same request can safely be retried under a new key, without executing it twice.
     pub safe_new_key: bool,
-    /// Why a human is needed, if one is: `answer_differs`, `no_evidence`, `contradiction` or
+    /// Why an operator is needed, if one is: `answer_differs`, `no_evidence`, `contradiction` or
     /// `cannot_undo`.
     pub parked: Option<String>,
 }
 
-/// What a key made.
+/// The object a key created.
 #[derive(Debug, utoipa::ToSchema)]
 #[schema(as = IdempotencyKeyResource)]
-pub struct Resource {
+pub struct KeyResource {
     /// `charge`, `refund`, `payout`, `account`, `transfer`, `transaction` or `bulk`.
     pub r#type: String,
-    /// Its id.
+    /// The object's id.
     pub id: String,
 }
 
@@ -130,11 +132,11 @@ mod tests {
         }
     }
 
-    fn shown(state: ClaimState, parked: Option<ParkReason>, now: Time) -> Option<serde_json::Value> {
-        shown_of(Makes::Charge, state, Some(3), parked, now)
+    fn written(state: ClaimState, parked: Option<ParkReason>, now: Time) -> Option<serde_json::Value> {
+        written_for(Makes::Charge, state, Some(3), parked, now)
     }
 
-    fn shown_of(
+    fn written_for(
         makes: Makes,
         state: ClaimState,
         charge: Option<i64>,
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn each_state_by_its_name_and_the_window_at_read_time() {
+    fn states_are_named_and_windows_checked_at_read_time() {
         let lease = Lease { holder: Holder { slot: 1, epoch: 1 }, until: at(1), ceiling: at(2) };
         let waiting = ClaimState::Uncertain(Custody::Waiting { not_before: at(9) });
         for (state, now, name, expires, safe) in [
@@ -180,14 +182,14 @@ mod tests {
             ),
             (ClaimState::Expired { tombstone_until: at(2_000) }, 1_500, "expired", None, false),
         ] {
-            let record = shown(state, None, at(now)).unwrap();
+            let record = written(state, None, at(now)).unwrap();
             assert_eq!(record["state"], name);
             assert_eq!(record["expires_at"], serde_json::json!(expires), "{name}");
             assert_eq!(record["safe_new_key"], safe, "{name}");
             assert_eq!(record["resource"]["type"], "charge");
             assert_eq!((&record["attempts"], &record["fence"]), (&8.into(), &6.into()));
         }
-        let parked = shown(ClaimState::InFlight(lease), Some(ParkReason::NoEvidence), at(0)).unwrap();
+        let parked = written(ClaimState::InFlight(lease), Some(ParkReason::NoEvidence), at(0)).unwrap();
         assert_eq!(parked["parked"], "no_evidence");
     }
 
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_key_made_in_the_ledger_by_its_kind() {
+    fn ledger_objects_of_a_key_are_named_by_kind() {
         for (makes, kind) in [
             (Makes::Account, Some(ReferenceKind::Account)),
             (Makes::Asset, None),
@@ -207,16 +209,17 @@ mod tests {
             (Makes::Shards, None),
             (Makes::Resolution, None),
         ] {
-            let refused = shown_of(makes, ClaimState::FailedTerminal(settled()), None, None, at(0)).unwrap();
+            let refused =
+                written_for(makes, ClaimState::FailedTerminal(settled()), None, None, at(0)).unwrap();
             assert_eq!(refused["resource"], serde_json::Value::Null, "{makes:?}");
-            let done = shown_of(makes, ClaimState::Completed(settled()), None, None, at(0)).unwrap();
+            let done = written_for(makes, ClaimState::Completed(settled()), None, None, at(0)).unwrap();
             let expected = kind.map(|kind| resource(makes.name(), kind, 3));
             assert_eq!(done["resource"], serde_json::json!(expected), "{makes:?}");
         }
     }
 
     #[test]
-    fn what_a_key_made_or_moved_of_payments() {
+    fn payments_created_or_changed_by_a_key_are_named() {
         for (makes, expected) in [
             (Makes::Charge, resource("charge", ReferenceKind::Charge, 8)),
             (Makes::Capture, resource("charge", ReferenceKind::Charge, 8)),
@@ -224,17 +227,17 @@ mod tests {
             (Makes::Refund, resource("refund", ReferenceKind::Refund, 3)),
         ] {
             for state in [ClaimState::FailedTerminal(settled()), ClaimState::Completed(settled())] {
-                let refused = shown_of(makes, state.clone(), None, None, at(0)).unwrap();
-                assert_eq!(refused["resource"], serde_json::Value::Null, "nothing was made: {makes:?}");
-                let made = shown_of(makes, state, Some(8), None, at(0)).unwrap();
-                assert_eq!(made["resource"], expected, "{makes:?}");
+                let refused = written_for(makes, state.clone(), None, None, at(0)).unwrap();
+                assert_eq!(refused["resource"], serde_json::Value::Null, "nothing was created: {makes:?}");
+                let settled = written_for(makes, state, Some(8), None, at(0)).unwrap();
+                assert_eq!(settled["resource"], expected, "{makes:?}");
             }
         }
     }
 
     #[test]
     fn a_key_past_its_tombstone_is_free() {
-        assert_eq!(shown(ClaimState::Completed(settled()), None, at(2_000)), None);
-        assert_eq!(shown(ClaimState::Expired { tombstone_until: at(2_000) }, None, at(2_000)), None);
+        assert_eq!(written(ClaimState::Completed(settled()), None, at(2_000)), None);
+        assert_eq!(written(ClaimState::Expired { tombstone_until: at(2_000) }, None, at(2_000)), None);
     }
 }

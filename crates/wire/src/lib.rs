@@ -1,7 +1,7 @@
-//! The public forms: how requests are read and how answers, errors and lists are written.
+//! The public forms: reading requests, writing answers, errors and lists.
 //!
-//! Promises: what is read here is valid or every problem is named with its place; what is written here is pinned
-//! by golden texts. Leaves out: HTTP itself (methods, headers, routes), which belongs to `api`.
+//! Promises: a request that was read is valid, or every problem is reported with its place; golden
+//! texts pin everything that is written. HTTP itself (methods, headers, routes) belongs to `api`.
 
 pub mod account;
 pub mod asset;
@@ -12,9 +12,9 @@ pub mod conversion;
 pub mod dead_letter;
 pub mod entry;
 pub mod fields;
-pub mod form;
 #[cfg(test)]
-mod given;
+mod fixtures;
+pub mod form;
 pub mod json;
 pub mod key;
 pub mod layout;

@@ -1,8 +1,8 @@
-//! The envelope of every list.
+//! The envelope shared by all lists.
 
 use crate::json;
 
-/// Writes `{"object":"list","data":[…],"has_more":…}`; `write` appends one element.
+/// Writes `{"object":"list","data":[…],"has_more":…}`; `write` appends an element.
 pub fn write<T>(
     data: impl IntoIterator<Item = T>,
     has_more: bool,
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_list() {
+    fn an_empty_list_has_the_envelope() {
         let text = write(Vec::<u8>::new(), false, |_, _| {});
         assert_eq!(text, br#"{"object":"list","data":[],"has_more":false}"#);
     }

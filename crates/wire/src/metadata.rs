@@ -1,4 +1,4 @@
-//! A client's own pairs: the same bounds and the same form on everything that has them.
+//! A client's own key-value pairs, with the same bounds and form on every object.
 
 use crate::fields::{Fields, kind};
 use crate::json;
@@ -27,7 +27,10 @@ pub fn read(fields: &mut Fields<'_, '_>) -> Metadata {
         return metadata;
     }
     for (name, value) in pairs.iter() {
-        if name.is_empty() || name.contains(['[', ']']) || unfit(name, METADATA_NAME_BYTES_MAX).is_some() {
+        if name.is_empty()
+            || name.contains(['[', ']'])
+            || text_problem(name, METADATA_NAME_BYTES_MAX).is_some()
+        {
             fields.refuse_within(
                 NAME,
                 name,
@@ -36,7 +39,7 @@ pub fn read(fields: &mut Fields<'_, '_>) -> Metadata {
         }
         match value {
             Json::String(text) => {
-                if let Some(message) = unfit(text, METADATA_VALUE_BYTES_MAX) {
+                if let Some(message) = text_problem(text, METADATA_VALUE_BYTES_MAX) {
                     fields.refuse_within(NAME, name, format!("the metadata value {message}"));
                 }
                 metadata.insert(name.to_owned(), Masked::new(text.clone()));
@@ -61,8 +64,8 @@ pub fn write(object: &mut json::Object<'_>, metadata: &Metadata) {
     });
 }
 
-/// What is wrong with a text, if anything is.
-pub fn unfit(text: &str, bytes_max: usize) -> Option<String> {
+/// The problem with a text, if there is one.
+pub fn text_problem(text: &str, bytes_max: usize) -> Option<String> {
     if text.len() > bytes_max {
         return Some(format!("is longer than {bytes_max} bytes; shorten it"));
     }

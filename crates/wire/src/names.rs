@@ -1,9 +1,10 @@
-//! What a client probably meant by a name that is not known.
+//! Suggestions for misspelled field names.
 
-/// No known name is near this long; it bounds the work spent on a hostile one.
+/// Longest unknown name that is compared. Known names are far shorter; the bound limits the work a
+/// hostile name causes.
 const CHARS_MAX: usize = 64;
 
-/// The nearest of `known`, if it is near enough to be a slip of the pen.
+/// The nearest of `known`, if it is near enough to be a typo.
 pub fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
     let given: Vec<char> = given
         .chars()
@@ -11,17 +12,17 @@ pub fn nearest<'a>(given: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() })
         .filter(|c| *c != '_')
         .collect();
-    let slips_max = (given.len() / 3).clamp(1, 3);
+    let edits_max = (given.len() / 3).clamp(1, 3);
     known
         .iter()
         .map(|name| (distance(&given, name), *name))
-        .filter(|(slips, _)| *slips <= slips_max)
+        .filter(|(slips, _)| *slips <= edits_max)
         .min_by_key(|(slips, _)| *slips)
         .map(|(_, name)| name)
 }
 
-/// The name as it may stand in a message: printable and short.
-pub fn shown(name: &str) -> String {
+/// The name in a printable and short form, for messages.
+pub fn printable(name: &str) -> String {
     let mut text: String =
         name.chars().take(CHARS_MAX).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     if name.chars().nth(CHARS_MAX).is_some() {
@@ -30,7 +31,7 @@ pub fn shown(name: &str) -> String {
     text
 }
 
-/// How many letters must be added, removed or replaced, underscores aside.
+/// The edit distance, ignoring underscores.
 fn distance(from: &[char], to: &str) -> usize {
     let to: Vec<char> = to.chars().filter(|c| *c != '_').collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
@@ -52,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_of_the_pen() {
+    fn typos_suggest_the_nearest_known_name() {
         let known = ["amount", "currency", "payment_method", "metadata"];
         for (given, meant) in [
             ("amout", Some("amount")),
@@ -71,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_shown_name_is_short_and_printable() {
-        assert_eq!(shown("a\u{0}b\u{1b}"), "a\u{fffd}b\u{fffd}");
-        assert_eq!(shown(&"x".repeat(65)).chars().count(), 65);
+        assert_eq!(printable("a\u{0}b\u{1b}"), "a\u{fffd}b\u{fffd}");
+        assert_eq!(printable(&"x".repeat(65)).chars().count(), 65);
     }
 }

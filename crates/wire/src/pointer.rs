@@ -1,9 +1,9 @@
-//! RFC 6901 pointers to the places of a request body.
+//! RFC 6901 pointers into a request body.
 
 use counterfoil_core::types::json::POINTER_BYTES_MAX;
 
-/// The pointer to a member of the place `parent` points to. A name that would make it too long is left out, so
-/// that the answer points to the enclosing value instead.
+/// The pointer to a member of the value at `parent`. A name that would make the pointer too long is
+/// left out; the answer then points to the enclosing value.
 pub fn child(parent: &str, name: &str) -> String {
     let mut pointer = String::with_capacity(parent.len() + name.len() + 1);
     pointer.push_str(parent);

@@ -1,4 +1,5 @@
-//! The stored answers: what the engine commits with an effect and every retry gets, byte for byte.
+//! The stored answers. The engine commits an answer together with its effect, and every retry gets
+//! the same bytes.
 
 pub mod conflict;
 
@@ -24,15 +25,15 @@ pub struct Presenter {
 }
 
 impl Presenter {
-    /// With the references of the store the answers are in.
+    /// A presenter with the references of the store that keeps the answers.
     pub const fn new(references: References) -> Presenter {
         Presenter { references }
     }
 
-    fn unpaid(&self, payout: &Payout, failure: &PaymentFailure) -> Problem {
+    fn payout_failure(&self, payout: &Payout, failure: &PaymentFailure) -> Problem {
         let detail = match payout.provider.peer() {
-            None => conflict::unpaid(failure.code),
-            Some(_) => conflict::unpaid_by_peer(failure.code),
+            None => conflict::payout_failed(failure.code),
+            Some(_) => conflict::peer_payout_failed(failure.code),
         };
         let problem = Problem::new(failure_code(failure.code)).detail(detail);
         let problem = match failure.code {
@@ -69,24 +70,27 @@ impl Present for Presenter {
 
     fn refund(&self, refund: &Operation, charge: &Charge) -> Reply {
         let id = self.references.seal(ReferenceKind::Refund, refund.id.to_i64());
-        made("/v1/refunds/", &id, |out| {
+        created("/v1/refunds/", &id, |out| {
             refund::write::write_as(out, refund, charge, id.as_str(), &self.references);
         })
     }
 
     fn payout(&self, payout: &Payout) -> Reply {
         let id = self.references.seal(ReferenceKind::Payout, payout.id.to_i64());
-        made("/v1/payouts/", &id, |out| payout::write::write_as(out, payout, id.as_str(), &self.references))
+        created("/v1/payouts/", &id, |out| {
+            payout::write::write_as(out, payout, id.as_str(), &self.references);
+        })
     }
 
     fn failure(&self, subject: &PaymentSubject, failure: &PaymentFailure, request: Ulid) -> Reply {
         let charge = match subject {
             PaymentSubject::Charge(charge, _) => charge,
-            PaymentSubject::Payout(payout) => return refused(&self.unpaid(payout, failure), request),
+            PaymentSubject::Payout(payout) => return refused(&self.payout_failure(payout, failure), request),
         };
         let id = self.charge_id(charge);
         let code = failure_code(failure.code);
-        // A charge that has not failed itself was to be moved, and stands as it stood.
+        // The charge did not fail itself: an operation on it failed, and the charge keeps its
+        // status.
         let problem = match charge.status {
             ChargeStatus::Failed => Problem::new(code),
             ChargeStatus::Processing
@@ -95,7 +99,7 @@ impl Present for Presenter {
             | ChargeStatus::Voided
             | ChargeStatus::Refunded
             | ChargeStatus::PartiallyRefunded
-            | ChargeStatus::Parked => Problem::new(code).detail(conflict::unmoved(failure.code)),
+            | ChargeStatus::Parked => Problem::new(code).detail(conflict::operation_failed(failure.code)),
         };
         let problem = match failure.code {
             FailureCode::CardDeclined | FailureCode::PayoutFailed => {
@@ -139,25 +143,29 @@ impl Present for Presenter {
         match shown {
             LedgerReply::Opened(opened) => {
                 let id = seal(ReferenceKind::Account, opened.id.to_i64());
-                made("/v1/accounts/", &id, |out| account::write::write_as(out, opened, id.as_str()))
+                created("/v1/accounts/", &id, |out| account::write::write_as(out, opened, id.as_str()))
             }
             LedgerReply::Resharded(account) => changed(|out| account::write(out, account, &self.references)),
             LedgerReply::Defined(definition) => reply(201, None, |out| asset::write(out, definition)),
             LedgerReply::Transferred(posted) => {
                 let id = seal(ReferenceKind::Transfer, posted.id.to_i64());
-                made("/v1/transfers/", &id, |out| transfer::write_done(out, posted, &self.references))
+                created("/v1/transfers/", &id, |out| transfer::write_done(out, posted, &self.references))
             }
             LedgerReply::Held(hold) => {
                 let id = seal(ReferenceKind::Transfer, hold.id.to_i64());
                 let made_at = hold.created_at;
-                made("/v1/transfers/", &id, |out| transfer::write_held(out, hold, made_at, &self.references))
+                created("/v1/transfers/", &id, |out| {
+                    transfer::write_held(out, hold, made_at, &self.references);
+                })
             }
             LedgerReply::Ended(hold) => {
                 changed(|out| transfer::write_held(out, hold, hold.created_at, &self.references))
             }
             LedgerReply::Posted(posted) => {
                 let id = seal(ReferenceKind::Transaction, posted.id.to_i64());
-                made("/v1/transactions/", &id, |out| transaction::write(out, posted, None, &self.references))
+                created("/v1/transactions/", &id, |out| {
+                    transaction::write(out, posted, None, &self.references);
+                })
             }
             LedgerReply::Bulk { id, results } => {
                 changed(|out| bulk::write(out, id, results, &self.references))
@@ -192,12 +200,12 @@ const fn refusal_code(refusal: LedgerRefusal) -> Code {
     }
 }
 
-/// Something new, with the place it can be found at.
-fn made(folder: &str, id: &Reference, write: impl FnOnce(&mut Vec<u8>)) -> Reply {
+/// The answer to a creation, with the object's location.
+fn created(folder: &str, id: &Reference, write: impl FnOnce(&mut Vec<u8>)) -> Reply {
     reply(201, Some(format!("{folder}{id}")), write)
 }
 
-/// Something that was there before.
+/// The answer to a change of an existing object.
 fn changed(write: impl FnOnce(&mut Vec<u8>)) -> Reply {
     reply(200, None, write)
 }

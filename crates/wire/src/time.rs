@@ -1,19 +1,19 @@
-//! Times as clients see them. Written: RFC 3339, UTC, milliseconds, always 24 characters. Read: RFC 3339 with any
-//! offset and any fraction of a second, of which the milliseconds count.
+//! Times as clients see them. Written: RFC 3339, UTC, with milliseconds, always 24 characters.
+//! Read: RFC 3339 with any offset and any fraction of a second, truncated to milliseconds.
 
 use counterfoil_core::types::time::Time;
 use std::fmt;
 
 const DAY_MS: i64 = 86_400_000;
-/// 0000-01-01T00:00:00.000Z and 9999-12-31T23:59:59.999Z: RFC 3339 has four digits for the year.
+/// 0000-01-01T00:00:00.000Z and 9999-12-31T23:59:59.999Z: a year has four digits in RFC 3339.
 const RANGE: (i64, i64) = (-62_167_219_200_000, 253_402_300_799_999);
 
-/// The text of an instant.
+/// An instant as text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Stamp([u8; 24]);
 
 impl Stamp {
-    /// The text of `time`; instants outside the years 0 to 9999 show the nearest that fits.
+    /// Formats `time`. An instant outside the years 0 to 9999 becomes the nearest one inside.
     pub fn of(time: Time) -> Stamp {
         let ms = time.ms().clamp(RANGE.0, RANGE.1);
         let (year, month, day) = civil(ms.div_euclid(DAY_MS));
@@ -29,7 +29,6 @@ impl Stamp {
         Stamp(text)
     }
 
-    /// As text.
     pub fn as_str(&self) -> &str {
         // Every byte is an ASCII digit or one of the marks above.
         std::str::from_utf8(&self.0).unwrap_or_default()
@@ -48,7 +47,7 @@ impl fmt::Debug for Stamp {
     }
 }
 
-/// The instant of an RFC 3339 text; nothing if it is none. Leap seconds are no instants of the store's clock.
+/// Parses an RFC 3339 text. Leap seconds are refused: the store's clock has none.
 pub fn parse(text: &str) -> Option<Time> {
     let bytes = text.as_bytes();
     let (head, rest) = bytes.split_at_checked(19)?;
@@ -61,7 +60,7 @@ pub fn parse(text: &str) -> Option<Time> {
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
     let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
     let days = days_since_epoch(year, month, day);
-    // Only a day that exists is its own date.
+    // A day that does not exist, like February 30, converts back to another date.
     if civil(days) != (year, month, day) || hour > 23 || minute > 59 || second > 59 {
         return None;
     }
@@ -70,7 +69,7 @@ pub fn parse(text: &str) -> Option<Time> {
     Some(Time::from_ms(days * DAY_MS + within - offset_ms(rest)?))
 }
 
-/// The milliseconds of a fraction, if there is one, and what follows it.
+/// The milliseconds of an optional fraction, and the rest of the text.
 fn fraction(text: &[u8]) -> Option<(i64, &[u8])> {
     let Some(text) = text.strip_prefix(b".") else { return Some((0, text)) };
     let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -83,7 +82,7 @@ fn fraction(text: &[u8]) -> Option<(i64, &[u8])> {
     Some((digits(&first)?, rest))
 }
 
-/// How far an offset is ahead of UTC.
+/// The number of milliseconds by which an offset is ahead of UTC.
 fn offset_ms(text: &[u8]) -> Option<i64> {
     let (sign, [h1, h2, b':', m1, m2]) = (match text {
         b"Z" | b"z" => return Some(0),
@@ -97,7 +96,7 @@ fn offset_ms(text: &[u8]) -> Option<i64> {
     (hours <= 23 && minutes <= 59).then_some(sign * (hours * 60 + minutes) * 60_000)
 }
 
-/// Plain digits as a number; at most four are ever given.
+/// Parses plain digits; callers pass at most four.
 fn digits(text: &[u8]) -> Option<i64> {
     text.iter().try_fold(0, |sum, byte| byte.is_ascii_digit().then(|| sum * 10 + i64::from(byte - b'0')))
 }
@@ -111,9 +110,10 @@ fn days_since_epoch(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + day_of_era - 719_468
 }
 
-/// Year, month and day of a number of days since 1970-01-01, in the Gregorian calendar.
+/// The year, month and day of a number of days since 1970-01-01, in the Gregorian calendar.
 ///
-/// Years are counted from 1 March, so that the leap day is the last of its year; 400 such years are an era.
+/// Years are counted from March 1, so that the leap day is the last day of a year. An era has 400
+/// such years.
 fn civil(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -140,7 +140,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn known_instants() {
+    fn known_instants_are_formatted() {
         for (ms, text) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (-1, "1969-12-31T23:59:59.999Z"),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_no_times() {
+    fn invalid_times_are_refused() {
         for text in [
             "",
             "2026-01-31",
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn any_offset_and_any_fraction() {
+    fn any_offset_and_fraction_is_read() {
         for (text, expected) in [
             ("1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000Z"),
             ("2024-02-29t23:59:59.999z", "2024-02-29T23:59:59.999Z"),
@@ -215,12 +215,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_reads_back(ms in RANGE.0..=RANGE.1) {
+        fn written_times_read_back(ms in RANGE.0..=RANGE.1) {
             prop_assert_eq!(parse(Stamp::of(Time::from_ms(ms)).as_str()), Some(Time::from_ms(ms)));
         }
 
         #[test]
-        fn no_text_panics(text in ".*") {
+        fn arbitrary_texts_never_panic(text in ".*") {
             let _ = parse(&text);
         }
     }

@@ -6,7 +6,6 @@ use counterfoil_core::audit::AuditRecord;
 use counterfoil_core::types::ulid::Ulid;
 use std::collections::BTreeMap;
 
-/// Appends one entry.
 pub fn write(out: &mut Vec<u8>, record: &AuditRecord) {
     json::object(out, |entry| {
         entry
@@ -24,7 +23,7 @@ pub fn write(out: &mut Vec<u8>, record: &AuditRecord) {
     });
 }
 
-/// The id an entry was written with, for paging; `None` if the text is no ULID.
+/// Parses the id of an entry, for paging; `None` if the text is no ULID.
 pub fn read_id(text: &str) -> Option<Ulid> {
     const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
     if text.len() != 26 {
@@ -37,35 +36,33 @@ pub fn read_id(text: &str) -> Option<Ulid> {
     Some(Ulid::from_bytes(word.to_be_bytes()))
 }
 
-/// One audited step.
+/// An audited step.
 #[derive(Debug, utoipa::ToSchema)]
-#[schema(as = TimelineEntry)]
-pub struct Entry {
-    /// Sorts as time does.
+pub struct TimelineEntry {
+    /// Ids sort by time.
     pub id: String,
     /// `timeline_entry`
     pub object: String,
-    /// When it was decided.
+    /// When the step was decided.
     #[schema(format = DateTime)]
     pub at: String,
-    /// What happened: `claimed`, `taken_over`, `provider_answered`, `provider_queried`, `pending`, `settled`,
-    /// `parked`, `resolved`, `opened`, `posted` or `refused`.
+    /// The kind of step: `claimed`, `taken_over`, `provider_answered`, `provider_queried`,
+    /// `pending`, `settled`, `parked`, `resolved`, `opened`, `posted` or `refused`.
     pub kind: String,
-    /// The fence it was decided under; it grows with every change of hands.
+    /// The fence under which the step was decided; the fence grows with every takeover.
     pub fence: u64,
-    /// More about it.
+    /// Details of the step.
     pub detail: BTreeMap<String, String>,
 }
 
 /// The audited steps of a charge, a payout or a transfer, in order.
 #[derive(Debug, utoipa::ToSchema)]
-#[schema(as = Timeline)]
-pub struct List {
+pub struct Timeline {
     /// `list`
     pub object: String,
-    /// The entries of this page.
-    pub data: Vec<Entry>,
-    /// Whether there are more after these.
+    /// The entries on the page.
+    pub data: Vec<TimelineEntry>,
+    /// Whether more entries follow.
     pub has_more: bool,
 }
 
@@ -97,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_no_ids() {
+    fn invalid_ids_are_refused() {
         for text in ["", "0", "8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "0000000000000000000000000U", &"é".repeat(13)] {
             assert_eq!(read_id(text), None, "{text}");
         }
@@ -105,7 +102,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_id_survives_its_text(bytes: [u8; 16]) {
+        fn ids_round_trip(bytes: [u8; 16]) {
             let id = Ulid::from_bytes(bytes);
             prop_assert_eq!(read_id(&id.to_string()), Some(id));
         }

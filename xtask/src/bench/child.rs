@@ -1,6 +1,7 @@
-//! What runs in processes of its own, so that its CPU time is its own: the load, and the servers it is compared with.
+//! Child processes, so that their CPU time can be counted separately: the load, and the servers to
+//! compare with.
 
-use super::runtime::as_the_server_runs;
+use super::runtime::runtime_like_the_servers;
 use crate::failure::{Failure, Result};
 use crate::process::{captured, clean, cpu_of_self};
 use clap::Args;
@@ -17,10 +18,10 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::process::Command;
 
-/// The API key for servers that ask for none.
+/// The API key for servers without authentication.
 pub(super) const NO_KEY: &str = "none";
 
-/// A load to be driven by a process of its own.
+/// A load for a child process to drive.
 pub(super) struct Order<'a> {
     pub(super) address: SocketAddr,
     pub(super) api_key: &'a str,
@@ -30,7 +31,7 @@ pub(super) struct Order<'a> {
 }
 
 impl Order<'_> {
-    /// `what`: the command of `program` that drives it, and what only that one is told.
+    /// Runs `program` with the command and arguments of `what`, and reads its report.
     pub(super) async fn drive(&self, program: &Path, what: &[&OsStr]) -> Result<Driven> {
         let mut command = Command::new(program);
         clean(&mut command);
@@ -58,10 +59,11 @@ pub(crate) struct Load {
     aim: Aim,
     #[arg(long, default_value_t = 0)]
     replay_percent: u8,
-    /// Sends transfers instead of charges; each line of the file names an account to debit and one to credit.
+    /// Sends transfers instead of charges; each line of the file names an account to debit and one
+    /// to credit.
     #[arg(long, value_name = "FILE")]
     pairs: Option<PathBuf>,
-    /// Transfers in one request.
+    /// Transfers per request.
     #[arg(long, default_value_t = 1)]
     batch: usize,
 }
@@ -90,12 +92,12 @@ impl Load {
         let report = report.map_err(Failure::while_("the load"))?;
         let cpu_us = u64::try_from(cpu_of_self()?.as_micros()).unwrap_or(u64::MAX);
         let driven = Driven { report, answered: answered.get(), cpu_us };
-        told(&driven)
+        print_report(&driven)
     }
 }
 
-/// Tells the parent.
-pub(super) fn told(figures: &impl Serialize) -> Result<ExitCode> {
+/// Prints the figures for the parent process.
+pub(super) fn print_report(figures: &impl Serialize) -> Result<ExitCode> {
     println!("{}", serde_json::to_string(figures).map_err(Failure::while_("telling the figures"))?);
     Ok(ExitCode::SUCCESS)
 }
@@ -141,6 +143,6 @@ impl Proxy {
 
 /// Serves until it is killed.
 pub(super) fn serving(serving: impl Future<Output = std::io::Result<()>>) -> Result<ExitCode> {
-    as_the_server_runs()?.block_on(serving).map_err(Failure::while_("serving"))?;
+    runtime_like_the_servers()?.block_on(serving).map_err(Failure::while_("serving"))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,20 +1,20 @@
-//! What a directory takes on disk.
+//! Disk usage of a directory.
 
 use crate::failure::{Failure, Result};
 use rustix::fs::statfs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Linux's number for file systems that live in memory.
+/// Linux's number for file systems in memory.
 const TMPFS: i64 = 0x0102_1994;
 
-/// Blocks really used by the files of `directory`, in bytes.
+/// Bytes of the blocks that the files of `directory` use.
 pub(super) fn used(directory: &Path) -> Result<u64> {
     let failed = || Failure::while_(format!("measuring {}", directory.display()));
     let mut bytes = 0_u64;
     for entry in std::fs::read_dir(directory).map_err(failed())? {
         let entry = entry.map_err(failed())?;
-        // A file that goes away meanwhile takes nothing.
+        // A file deleted meanwhile uses nothing.
         let Ok(metadata) = entry.metadata() else { continue };
         let more =
             if metadata.is_dir() { used(&entry.path())? } else { metadata.blocks().saturating_mul(512) };
@@ -23,7 +23,7 @@ pub(super) fn used(directory: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Whether `directory` is memory that only looks like a disk: fsync costs nothing there.
+/// Whether `directory` is on a file system in memory, where fsync costs nothing.
 pub(super) fn is_memory(directory: &Path) -> bool {
     statfs(directory).is_ok_and(|found| found.f_type == TMPFS)
 }
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_files_in_folders() {
+    fn files_in_subdirectories_are_counted() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("inner")).unwrap();
         let empty = used(directory.path()).unwrap();

@@ -1,4 +1,4 @@
-//! Everything one run of the benchmark found.
+//! Results of a run of the benchmark.
 
 use super::sample::{Sample, median, ms};
 use counterfoil_load::limits::FsyncReport;
@@ -14,14 +14,15 @@ pub(super) struct Level {
     pub(super) replay: Sample,
 }
 
-/// An ordinary proxy and the product between the same client and provider, with the connections that most targets speak of.
+/// The ordinary proxy and the product between the same client and provider, with `CROWD`
+/// connections.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Ordinary {
     pub(super) proxy: Sample,
     pub(super) charge: Sample,
 }
 
-/// One durable write of this disk.
+/// A durable write on this disk.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Fsync {
     pub(super) per_second: f64,
@@ -30,7 +31,7 @@ pub(super) struct Fsync {
 }
 
 impl Fsync {
-    /// The middle of each figure by itself.
+    /// The median of each figure separately.
     pub(super) fn middle(reports: &[FsyncReport]) -> Fsync {
         let of = |figure: fn(&FsyncReport) -> f64| median(reports.iter().map(figure).collect());
         Fsync {
@@ -50,7 +51,7 @@ pub(super) struct Growth {
     pub(super) large: Sample,
 }
 
-/// A whole run.
+/// Results of a whole run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Figures {
     /// By number of connections.
@@ -59,12 +60,12 @@ pub(super) struct Figures {
     pub(super) fsync: Fsync,
     pub(super) growth: Growth,
     pub(super) bytes_per_charge: f64,
-    /// Share of the machine that other programs took meanwhile.
+    /// Share of the machine used by other programs.
     pub(super) neighbours_percent: f64,
 }
 
 impl Figures {
-    /// Requests that were not answered as they should be, anywhere.
+    /// Number of failed requests in all measurements.
     pub(super) fn failed(&self) -> f64 {
         let levels =
             self.levels.values().flat_map(|level| [&level.echo, &level.proxy, &level.charge, &level.replay]);

@@ -1,8 +1,9 @@
-//! `bench`: the product against the raw limits of the same machine and an ordinary proxy in the same minutes, so that the figures are
-//! ratios and a slow machine is no excuse; with `--ledger`, its ledger by itself; with `--store postgres`, against the usual
-//! implementation on PostgreSQL. Rounds are interleaved and the middle of them counts.
+//! `bench`: compares the product with the raw limits of the same machine and an ordinary proxy, in
+//! the same minutes. The figures are ratios, so a slow machine is no excuse. `--ledger` measures
+//! the ledger alone; `--store postgres` compares with the usual implementation on PostgreSQL.
+//! Rounds are interleaved and their median counts.
 
-#![expect(clippy::float_arithmetic, reason = "figures to look at, none of them money")]
+#![expect(clippy::float_arithmetic, reason = "figures for people, none of them money")]
 
 pub(crate) mod child;
 mod disk;
@@ -27,55 +28,64 @@ use counterfoil_load::limits::fsync::{self, FsyncReport};
 use figures::{Figures, Fsync, Growth, Level, Ordinary};
 use sample::{Sample, number};
 use server::Server;
-use stage::{Run, Stage, Who};
+use stage::{LoadTarget, Run, Stage};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use targets::{ALONE, CROWD, targets};
 
-/// Keys of the store that counts as small.
+/// Keys in the small store.
 const SMALL: u64 = 1_000;
-/// Connections that fill a store fastest.
+/// The number of connections that fills a store fastest.
 const FILLERS: usize = 256;
 const FSYNC_TIME: Duration = Duration::from_secs(1);
 
-/// What the product keeps its state in, and with it what it is compared with.
+/// The product's store, which decides what the product is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kind {
     /// A directory; the raw limits of this machine.
     Embedded,
-    /// A PostgreSQL server of the run's own; the usual implementation on the same server.
+    /// A PostgreSQL server started for the run; the usual implementation on the same server.
     Postgres,
 }
 
-/// Measures the product against the raw limits of this machine and an ordinary proxy, or the usual implementation, in one run.
+/// Measures the product against the raw limits of this machine and an ordinary proxy, or the usual
+/// implementation, in one run.
 #[derive(Args)]
 pub(crate) struct Bench {
-    /// The store; with `postgres`, commits and charges are measured beside the usual implementation.
+    /// The store. With `postgres`, commits and charges are measured beside the usual
+    /// implementation.
     #[arg(long, value_enum, default_value = "embedded")]
     store: Kind,
-    /// Measures transfers instead of charges: over HTTP and through the engine, on distinct and on hot accounts.
+    /// Measures transfers instead of charges: over HTTP and through the engine, on distinct and on
+    /// hot accounts.
     #[arg(long, conflicts_with_all = ["stored", "store"])]
     ledger: bool,
-    /// How long each load is measured in each round.
+    /// Seconds of each load in each round.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
-    /// Connections to measure with; those that the targets speak of are always measured (1 and 64, 256 on PostgreSQL).
+    /// Numbers of connections. Those with targets are always measured (1 and 64, 256 on
+    /// PostgreSQL).
     #[arg(long, value_delimiter = ',', default_value = "1,8,64,256")]
     connections: Vec<usize>,
-    /// Rounds; the middle one counts.
+    /// Number of rounds; their median counts.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
     rounds: u64,
-    /// Keys in the store that is compared with one of a thousand: 1000000 for the whole promise.
+    /// Keys in the large store, which is compared with one of a thousand. The target is for
+    /// 1000000.
     #[arg(long, default_value_t = 100_000)]
     stored: u64,
+    /// Measures the build that `cargo xtask dist` made with PGO last; otherwise the same build
+    /// without PGO.
+    #[arg(long)]
+    guided: bool,
     /// Writes all figures to this file as well.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
-/// Where a measurement takes place.
+/// Programs and directory of a run.
 struct Place<'a> {
     counterfoil: &'a Path,
     /// An optimised build of this program.
@@ -83,19 +93,24 @@ struct Place<'a> {
     directory: &'a Path,
 }
 
-/// What came of a measurement.
+/// Results as tables and as JSON.
 struct Found {
     tables: Vec<Table>,
     json: serde_json::Value,
-    /// Requests that were not answered as they should be.
+    /// Number of failed requests.
     failed: f64,
 }
 
 impl Bench {
     pub(crate) async fn run(self) -> Result<ExitCode> {
-        let built = compile::build(Profile::Release, &["counterfoil", "xtask"]).await?;
+        let (profile, build) = if self.guided {
+            (Profile::Guided, "cargo profile `dist`, with PGO (cargo xtask dist)")
+        } else {
+            (Profile::Dist, "cargo profile `dist`, without PGO")
+        };
+        let built = compile::build(profile, &["counterfoil", "xtask"]).await?;
         let (counterfoil, xtask) = (built.path("counterfoil")?, built.path("xtask")?);
-        // SharedServices the build, which is on a disk: the system's directory for such things may be memory.
+        // The build is on a disk; the system's temporary directory may be memory.
         let made = tempfile::Builder::new().prefix("bench-").tempdir_in(xtask.parent().unwrap_or(xtask));
         let directory = made.map_err(Failure::while_("making a directory beside the build"))?;
         if disk::is_memory(directory.path()) {
@@ -114,11 +129,12 @@ impl Bench {
         for table in &found.tables {
             println!("{table}");
         }
+        println!("build: {build}");
         if let Some(path) = &self.json {
             std::fs::write(path, found.json.to_string())
                 .map_err(Failure::while_(format!("writing {}", path.display())))?;
         }
-        // A missed target is a figure; an answer that went wrong is a failure.
+        // A missed target is only a figure; a wrong answer is a failure.
         Ok(if found.failed > 0.0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
@@ -127,7 +143,7 @@ impl Bench {
         let mut stage = Stage::set(place, built.path("counterfoil-ordinary")?).await?;
         let measured = self.measure(&mut stage, place.directory).await;
         if measured.is_err() {
-            stage.tell_the_dead();
+            stage.report_ended_processes();
         }
         let figures = measured?;
         let targets = targets(&figures);
@@ -154,15 +170,21 @@ impl Bench {
             done += 1;
             for &connections in &connections {
                 let taken = samples.entry(connections).or_default();
-                for (who, taken) in [Who::Echo, Who::Proxy, Who::Charge, Who::Replay].into_iter().zip(taken) {
-                    progress.show(done, &format!("round {round}: {who:?} with {connections} connections"));
-                    taken.push(stage.measure(&mut server, self.load(who, connections)).await?);
+                for (target, taken) in
+                    [LoadTarget::Echo, LoadTarget::Proxy, LoadTarget::Charge, LoadTarget::Replay]
+                        .into_iter()
+                        .zip(taken)
+                {
+                    progress.show(done, &format!("round {round}: {target:?} with {connections} connections"));
+                    taken.push(stage.measure(&mut server, self.load(target, connections)).await?);
                     done += 1;
                 }
             }
-            for (who, taken) in [Who::OrdinaryProxy, Who::OrdinaryCharge].into_iter().zip(&mut ordinary) {
-                progress.show(done, &format!("round {round}: {who:?} with {CROWD} connections"));
-                taken.push(stage.measure(&mut ordinary_server, self.load(who, CROWD)).await?);
+            for (target, taken) in
+                [LoadTarget::OrdinaryProxy, LoadTarget::OrdinaryCharge].into_iter().zip(&mut ordinary)
+            {
+                progress.show(done, &format!("round {round}: {target:?} with {CROWD} connections"));
+                taken.push(stage.measure(&mut ordinary_server, self.load(target, CROWD)).await?);
                 done += 1;
             }
         }
@@ -180,8 +202,8 @@ impl Bench {
         })
     }
 
-    fn load(&self, who: Who, connections: usize) -> Run {
-        Run { who, connections, duration: Duration::from_secs(self.seconds) }
+    fn load(&self, target: LoadTarget, connections: usize) -> Run {
+        Run { target, connections, duration: Duration::from_secs(self.seconds) }
     }
 
     /// Fills the server's store, then measures new small stores and the large one in turns.
@@ -195,28 +217,28 @@ impl Bench {
             let mut fresh = stage.server().await?;
             fill(stage, &mut fresh, SMALL, 1).await?;
             small_keys = fresh.charges;
-            small.push(stage.measure(&mut fresh, self.load(Who::Charge, CROWD)).await?);
+            small.push(stage.measure(&mut fresh, self.load(LoadTarget::Charge, CROWD)).await?);
             drop(fresh);
             progress.show(round * 2 + 1, "charges on a large store");
-            large.push(stage.measure(server, self.load(Who::Charge, CROWD)).await?);
+            large.push(stage.measure(server, self.load(LoadTarget::Charge, CROWD)).await?);
         }
         let (small, large) = (Sample::middle(&small), Sample::middle(&large));
         Ok(Growth { small_keys, small, large_keys, large })
     }
 }
 
-/// Charges until at least `keys` are stored, in loads short enough to look in between.
+/// Charges until `keys` are stored, in short loads so that the progress shows.
 async fn fill(stage: &mut Stage, server: &mut Server, keys: u64, connections: usize) -> Result<()> {
     let progress = Progress::new(keys);
     let duration = Duration::from_millis(if keys > SMALL { 5_000 } else { 200 });
     while server.charges < keys {
         progress.show(server.charges, "keys stored");
-        stage.measure(server, Run { who: Who::Charge, connections, duration }).await?;
+        stage.measure(server, Run { target: LoadTarget::Charge, connections, duration }).await?;
     }
     Ok(())
 }
 
-/// What the disk can do, for a moment.
+/// Measures one durable write of the disk.
 fn sync_once(directory: &Path) -> Result<FsyncReport> {
     fsync::run(directory, FSYNC_TIME).map_err(Failure::while_("measuring the disk"))
 }

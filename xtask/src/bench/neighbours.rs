@@ -1,4 +1,4 @@
-//! How much of the machine others took while we measured: figures of a busy machine have to say so.
+//! CPU use of other programs during a measurement. Figures of a busy machine must say so.
 
 use crate::failure::{Failure, Result};
 use std::time::Duration;
@@ -11,13 +11,13 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn look() -> Result<Machine> {
+    pub(super) fn read() -> Result<Machine> {
         let text = std::fs::read_to_string("/proc/stat").map_err(Failure::while_("reading /proc/stat"))?;
         Machine::parse(&text, rustix::param::clock_ticks_per_second())
             .ok_or_else(|| Failure::new("/proc/stat is unreadable"))
     }
 
-    /// The first line: user, nice, system, idle, iowait, irq, softirq, steal; guests are in user already.
+    /// The first line: user, nice, system, idle, iowait, irq, softirq, steal; user includes guests.
     fn parse(text: &str, ticks_per_second: u64) -> Option<Machine> {
         let fields = text.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
         let ticks: Vec<u64> = fields.take(8).filter_map(|field| field.parse().ok()).collect();
@@ -37,13 +37,13 @@ pub(super) struct Neighbours {
 }
 
 impl Neighbours {
-    /// `own`: CPU time of our processes between the two looks.
+    /// Adds a measurement; `own` is the CPU time of our processes in it.
     pub(super) fn add(&mut self, before: Machine, after: Machine, own: Duration) {
         self.theirs += after.busy.saturating_sub(before.busy).saturating_sub(own);
         self.total += after.total.saturating_sub(before.total);
     }
 
-    /// Their share of the machine, in percent.
+    /// The other programs' share of the machine, in percent.
     pub(super) fn percent(&self) -> f64 {
         super::targets::percent(self.theirs.as_secs_f64(), self.total.as_secs_f64())
     }
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_ours_is_theirs() {
+    fn cpu_time_that_is_not_ours_belongs_to_other_programs() {
         let before = Machine::parse("cpu  100 0 0 100 0 0 0 0 0 0\ncpu0 1\n", 100).unwrap();
         let after = Machine::parse("cpu  200 10 60 200 20 5 5 20 0 0\n", 100).unwrap();
         let mut neighbours = Neighbours::default();
@@ -62,6 +62,6 @@ mod tests {
         // 2 s busy of 3.2 s, 1 s of it ours.
         assert_eq!(format!("{:.2}", neighbours.percent()), "31.25");
         assert_eq!(Machine::parse("intr 1", 100), None);
-        assert!(Machine::look().is_ok());
+        assert!(Machine::read().is_ok());
     }
 }

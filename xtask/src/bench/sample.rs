@@ -1,26 +1,26 @@
-//! One measurement, and the middle of several.
+//! A measurement, and the median of several.
 
 use counterfoil_load::child::Driven;
 use serde::Serialize;
 use std::time::Duration;
 
-/// One measurement of one server under one load.
+/// A measurement of a server under load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Sample {
     pub(super) per_second: f64,
     pub(super) p50_ms: f64,
     pub(super) p99_ms: f64,
     pub(super) p999_ms: f64,
-    /// CPU time for one answered request, of the processes that the measurement looks at.
+    /// CPU time of the measured processes per answered request.
     pub(super) cpu_us: f64,
     /// Change sets in one durable write; 0 for servers that write nothing.
     pub(super) sets_per_write: f64,
-    /// Requests that were not answered as they should be.
+    /// Number of failed requests.
     pub(super) failed: f64,
 }
 
 impl Sample {
-    /// `cpu`: CPU time used while the load ran.
+    /// `cpu` is the CPU time used while the load ran.
     pub(super) fn of(driven: &Driven, cpu: Duration, sets_per_write: f64) -> Sample {
         let report = &driven.report;
         Sample {
@@ -34,12 +34,12 @@ impl Sample {
         }
     }
 
-    /// What this adds to the latency of `other`: at the middle, and at 99 %.
+    /// The latency added to that of `other`: at the median and at the 99th percentile.
     pub(super) fn over(&self, other: &Sample) -> (f64, f64) {
         (self.p50_ms - other.p50_ms, self.p99_ms - other.p99_ms)
     }
 
-    /// The middle of each figure by itself; failures add up.
+    /// The median of each figure separately; failures add up.
     pub(super) fn middle(samples: &[Sample]) -> Sample {
         let of = |figure: fn(&Sample) -> f64| median(samples.iter().map(figure).collect());
         Sample {
@@ -54,7 +54,7 @@ impl Sample {
     }
 }
 
-/// The middle of `values`; of an even number, the mean of the two in the middle.
+/// The median of `values`; of an even number, the mean of the two in the middle.
 pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let half = values.len() / 2;
@@ -69,7 +69,7 @@ pub(super) fn ms(us: u64) -> f64 {
     number(us) / 1_000.0
 }
 
-#[expect(clippy::cast_precision_loss, reason = "figures to look at, far below 2^52")]
+#[expect(clippy::cast_precision_loss, reason = "figures for people, far below 2^52")]
 pub(super) fn number(count: u64) -> f64 {
     count as f64
 }

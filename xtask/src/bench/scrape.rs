@@ -1,13 +1,13 @@
-//! Two figures from the server's own metrics: durable writes, and change sets in them.
+//! Two figures from the server's metrics: durable writes, and the change sets in them.
 
 use crate::failure::{Failure, Result};
-use crate::http;
+use counterfoil_testkit::http;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 const NAME: &str = "counterfoil_store_commit_batch";
 
-/// Both since the server's start.
+/// Counters since the server's start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Commits {
     pub(super) writes: f64,
@@ -26,7 +26,7 @@ impl Commits {
         let value = |suffix: &str| {
             let mut values = text.lines().filter_map(|line| {
                 let rest = line.strip_prefix(NAME)?.strip_prefix(suffix)?;
-                // Behind the name come labels or a space; anything else is another metric.
+                // A label or a space follows the name; otherwise it is a longer name.
                 let rest = rest
                     .strip_prefix('{')
                     .map_or(Some(rest), |labelled| labelled.split_once('}').map(|it| it.1))?;
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_sum_and_count_among_other_lines() {
+    fn sum_and_count_are_found_among_other_lines() {
         let text = "# TYPE counterfoil_store_commit_batch histogram\n\
                     counterfoil_store_commit_batch_sum 12.0\n\
                     counterfoil_store_commit_batch_count 3\n\

@@ -1,4 +1,4 @@
-//! A server of the product with a store of its own.
+//! A server of the product on a new store.
 
 use crate::failure::Result;
 use crate::process::{Product, Running, free_address};
@@ -6,18 +6,18 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// A server, ready.
+/// A server that is ready.
 pub(super) struct Server {
     running: Running,
     pub(super) address: SocketAddr,
     pub(super) api_key: String,
     pub(super) store: PathBuf,
-    /// Charges made on it by the loads so far.
+    /// Charges that the loads have made so far.
     pub(super) charges: u64,
 }
 
 impl Server {
-    /// Starts one on a new store.
+    /// Starts a server on a new store.
     pub(super) async fn start(product: &Product, provider: SocketAddr, store: PathBuf) -> Result<Server> {
         let api_key = product.tenant(&store).await?;
         let address = free_address()?;

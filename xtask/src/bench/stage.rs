@@ -1,4 +1,4 @@
-//! The processes of a run: the product and its provider, and the servers it is compared with.
+//! The processes of a run: the product, its provider, and the servers to compare with.
 
 use super::Place;
 use super::child::{self, NO_KEY};
@@ -7,36 +7,36 @@ use super::sample::Sample;
 use super::scrape::Commits;
 use super::server::Server;
 use crate::failure::{Failure, Result};
-use crate::http;
 use crate::process::{Product, Running, clean, cpu_of, free_address};
+use counterfoil_testkit::http;
 use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tokio::process::Command;
 
-/// Whom the load goes to.
+/// The server under load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum LoadTarget {
     Echo,
     Proxy,
     Charge,
     Replay,
     /// An ordinary proxy between an ordinary client and an ordinary provider.
     OrdinaryProxy,
-    /// The product between the two.
+    /// The product between the same two.
     OrdinaryCharge,
 }
 
-/// One load.
+/// A load.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
-    pub(super) who: Who,
+    pub(super) target: LoadTarget,
     pub(super) connections: usize,
     pub(super) duration: Duration,
 }
 
-/// Everything that runs.
+/// All processes.
 pub(super) struct Stage {
     product: Product,
     xtask: PathBuf,
@@ -77,8 +77,8 @@ impl Stage {
         })
     }
 
-    /// Says which processes ended although nobody asked them to.
-    pub(super) fn tell_the_dead(&mut self) {
+    /// Reports the processes that ended unexpectedly.
+    pub(super) fn report_ended_processes(&mut self) {
         for (name, (running, _)) in [
             ("simulator", &mut self.simulator),
             ("echo", &mut self.echo),
@@ -92,12 +92,12 @@ impl Stage {
         }
     }
 
-    /// A server on a new store.
+    /// Starts a server on a new store.
     pub(super) async fn server(&mut self) -> Result<Server> {
         self.server_for(self.simulator.1).await
     }
 
-    /// The same, with the ordinary provider.
+    /// Starts a server on a new store, with the ordinary provider.
     pub(super) async fn ordinary_server(&mut self) -> Result<Server> {
         self.server_for(self.ordinary_provider.1).await
     }
@@ -108,32 +108,33 @@ impl Stage {
         Server::start(&self.product, provider, store).await
     }
 
-    /// Puts load on one of the servers and measures it, CPU time of everybody included.
+    /// Puts load on one of the servers and measures it, with the CPU time of all processes
+    /// involved.
     pub(super) async fn measure(&mut self, server: &mut Server, run: Run) -> Result<Sample> {
         forget_payments(self.simulator.1).await?;
-        let (address, api_key, pids) = match run.who {
-            Who::Echo => (self.echo.1, NO_KEY, vec![self.echo.0.pid()]),
-            Who::Proxy => (self.proxy.1, NO_KEY, vec![self.proxy.0.pid(), self.simulator.0.pid()]),
-            Who::Charge | Who::Replay => {
+        let (address, api_key, pids) = match run.target {
+            LoadTarget::Echo => (self.echo.1, NO_KEY, vec![self.echo.0.pid()]),
+            LoadTarget::Proxy => (self.proxy.1, NO_KEY, vec![self.proxy.0.pid(), self.simulator.0.pid()]),
+            LoadTarget::Charge | LoadTarget::Replay => {
                 (server.address, server.api_key.as_str(), vec![server.pid(), self.simulator.0.pid()])
             }
-            Who::OrdinaryProxy => (
+            LoadTarget::OrdinaryProxy => (
                 self.ordinary_proxy.1,
                 NO_KEY,
                 vec![self.ordinary_proxy.0.pid(), self.ordinary_provider.0.pid()],
             ),
-            Who::OrdinaryCharge => {
+            LoadTarget::OrdinaryCharge => {
                 (server.address, server.api_key.as_str(), vec![server.pid(), self.ordinary_provider.0.pid()])
             }
         };
         self.runs += 1;
         let prefix = format!("bench-{}-{}", std::process::id(), self.runs);
         let (commits, cpu) = (Commits::read(server.address).await?, cpu(&pids)?);
-        let before = Machine::look()?;
-        let (program, what): (&Path, &[&str]) = match run.who {
-            Who::Replay => (&self.xtask, &["load", "--replay-percent", "100"]),
-            Who::Echo | Who::Proxy | Who::Charge => (&self.xtask, &["load"]),
-            Who::OrdinaryProxy | Who::OrdinaryCharge => (&self.ordinary, &["load"]),
+        let before = Machine::read()?;
+        let (program, what): (&Path, &[&str]) = match run.target {
+            LoadTarget::Replay => (&self.xtask, &["load", "--replay-percent", "100"]),
+            LoadTarget::Echo | LoadTarget::Proxy | LoadTarget::Charge => (&self.xtask, &["load"]),
+            LoadTarget::OrdinaryProxy | LoadTarget::OrdinaryCharge => (&self.ordinary, &["load"]),
         };
         let what: Vec<&OsStr> = what.iter().map(OsStr::new).collect();
         let order = child::Order {
@@ -145,14 +146,14 @@ impl Stage {
         };
         let driven = order.drive(program, &what).await?;
         let own = cpu_since(&pids, cpu)? + Duration::from_micros(driven.cpu_us);
-        self.neighbours.add(before, Machine::look()?, own);
-        let sets_per_write = match run.who {
-            Who::Charge | Who::OrdinaryCharge => {
+        self.neighbours.add(before, Machine::read()?, own);
+        let sets_per_write = match run.target {
+            LoadTarget::Charge | LoadTarget::OrdinaryCharge => {
                 Commits::read(server.address).await?.per_write_since(commits)
             }
-            Who::Echo | Who::Proxy | Who::Replay | Who::OrdinaryProxy => 0.0,
+            LoadTarget::Echo | LoadTarget::Proxy | LoadTarget::Replay | LoadTarget::OrdinaryProxy => 0.0,
         };
-        if run.who == Who::Charge {
+        if run.target == LoadTarget::Charge {
             server.charges = server.charges.saturating_add(driven.answered);
         }
         if driven.report.differing_replays > 0 {
@@ -162,14 +163,14 @@ impl Stage {
     }
 }
 
-/// A provider that has seen a million payments must not be compared with one that has seen none.
+/// Clears the provider's payments, so that every measurement starts with an empty provider.
 pub(super) async fn forget_payments(simulator: SocketAddr) -> Result<()> {
     let reset = http::ask(simulator, "DELETE", "/_sim/effects", "", Duration::from_mins(1)).await;
     reset.map_err(Failure::while_("resetting the provider"))?;
     Ok(())
 }
 
-/// One of the servers to compare with, listening.
+/// Starts a server to compare with and waits until it listens.
 pub(super) async fn raw(
     program: &Path,
     name: &'static str,

@@ -1,11 +1,11 @@
-//! The figures as tables, coloured where a person looks.
+//! Tables of the figures, coloured on a terminal.
 
 use super::figures::{Figures, Ordinary};
 use super::sample::Sample;
 use super::targets::{CROWD, Target, percent};
 use comfy_table::{Cell, CellAlignment, Color, Table, presets};
 
-/// All tables of one run.
+/// All tables of a run.
 pub(super) fn tables(figures: &Figures, targets: &[Target]) -> Vec<Table> {
     vec![loads(figures), layer(figures), judged(targets)]
 }
@@ -72,7 +72,8 @@ fn layer(figures: &Figures) -> Table {
         row(format!("overhead over the bare proxy {at}, p50 / p99"), format!("{p50:.2} / {p99:.2} ms"));
         let cpu = level.charge.cpu_us - level.proxy.cpu_us;
         row(format!("CPU over the bare proxy {at}, all processes"), format!("{cpu:.0} µs per charge"));
-        // Rates depend on how the kernel spreads a handful of threads over the cores; CPU time hardly does.
+        // Rates depend on how the kernel spreads a few threads over the cores; CPU time hardly
+        // does.
         let charge = percent(level.charge.cpu_us, level.proxy.cpu_us);
         let replay = percent(level.replay.cpu_us, level.echo.cpu_us);
         row(

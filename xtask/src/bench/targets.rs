@@ -1,14 +1,14 @@
-//! The targets, each with what was found. They are ratios to this machine's own limits wherever that makes sense.
+//! Targets with their results. They are ratios to this machine's limits where that makes sense.
 
 use super::figures::{Figures, Level};
 use serde::Serialize;
 
-/// The connections most targets speak of.
+/// The number of connections of most targets.
 pub(super) const CROWD: usize = 64;
-/// A client alone.
+/// A single client.
 pub(super) const ALONE: usize = 1;
 
-/// A target and what was found.
+/// A target with its result.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Target {
     pub(super) what: String,
@@ -27,13 +27,13 @@ impl Target {
     }
 
     fn new(what: &str, (sign, goal): (&str, f64), found: f64, unit: &str, reached: bool) -> Target {
-        // Fine enough that a target that is just missed does not look reached.
+        // Enough digits that a narrowly missed target does not look reached.
         let goal = format!("{sign} {goal:.3} {unit}");
         Target { what: what.to_owned(), goal, found: format!("{found:.3} {unit}"), reached }
     }
 }
 
-/// All targets, judged.
+/// All targets with their results.
 pub(super) fn targets(figures: &Figures) -> Vec<Target> {
     let nothing = Level::default();
     let crowd = figures.levels.get(&CROWD).unwrap_or(&nothing);
@@ -79,7 +79,7 @@ pub(super) fn targets(figures: &Figures) -> Vec<Target> {
     ]
 }
 
-/// `part` of `whole`. Of nothing, nothing is a share: the result fails whatever it is compared with.
+/// `part` as a percentage of `whole`. NaN if `whole` is zero, so that every comparison fails.
 pub(super) fn percent(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part * 100.0 / whole } else { f64::NAN }
 }
@@ -138,10 +138,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_not_reached() {
+    fn targets_without_measurements_are_missed() {
         let targets = targets(&Figures::default());
         let reached: Vec<&str> = targets.iter().filter(|it| it.reached).map(|it| it.what.as_str()).collect();
-        // Differences and sums of zeros are zeros; every share of nothing is missed.
+        // Differences and sums of zeros are zeros; every share of zero is missed.
         assert_eq!(
             reached,
             [

@@ -1,4 +1,4 @@
-//! After the last kill: wait for every answer, ask for all of them again, and note what is not as it was.
+//! After the last kill: wait for every answer, ask for all of them again, and record differences.
 
 use super::client::{self, Address, Client, Shared, lock};
 use super::judge::{Replay, Verdict, Wrong};
@@ -10,14 +10,14 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Clients of the last pass.
+/// Number of clients in the last pass.
 const CLIENTS: usize = 32;
-/// So many answers take long enough to show how far it is.
+/// With this many answers the replay takes long enough to need a progress display.
 const SHOWN_FROM: usize = 10_000;
-/// The pace of the display; a client that ends is noticed at once.
+/// Refresh period of the progress display. A finished client is noticed at once.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Waits until every key has its final answer, as long as allowed.
+/// Waits until every key has its final answer, at most for `limit`.
 pub(super) async fn settle(mut clients: JoinSet<()>, board: &Shared, limit: Duration) {
     let open = lock(board).open() as u64;
     let progress = Progress::new(open);
@@ -28,11 +28,11 @@ pub(super) async fn settle(mut clients: JoinSet<()>, board: &Shared, limit: Dura
             let _ = timeout(LOOK_EVERY, clients.join_next()).await;
         }
     };
-    // Keys that are still open are counted by the judge.
+    // The judge counts keys that are still open.
     let _ = timeout(limit, ended).await;
 }
 
-/// Asks for every answered order once more.
+/// Repeats the request of every answered order.
 pub(super) async fn replay_all(address: &Address, orders: &Arc<Vec<Order>>) -> Vec<(usize, Replay)> {
     let next = Arc::new(AtomicUsize::new(0));
     let mut clients = JoinSet::new();
@@ -44,8 +44,8 @@ pub(super) async fn replay_all(address: &Address, orders: &Arc<Vec<Order>>) -> V
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(order) = orders.get(index) else { return found };
                 if let Some(first) = &order.first {
-                    let told = client::replay(&mut client, order).await;
-                    found.push((index, Replay::of(first, told.as_ref())));
+                    let again = client::replay(&mut client, order).await;
+                    found.push((index, Replay::of(first, again.as_ref())));
                 }
             }
         });
@@ -65,7 +65,7 @@ pub(super) async fn replay_all(address: &Address, orders: &Arc<Vec<Order>>) -> V
     all
 }
 
-/// Adds what the clients saw of answers that were not the same, not there or not to be expected.
+/// Records the strange, missing and differing answers that the clients saw.
 pub(super) fn note_answers(
     verdict: &mut Verdict,
     orders: &[Order],

@@ -1,41 +1,41 @@
-//! The clients: they ask, remember what they are told, and ask again until it is final.
+//! Clients send requests, record the answers, and retry until an answer is final.
 
+use super::attempt::{Attempt, FinalAnswer};
 use super::board::{Board, Errand};
-use super::order::{Letter, Order};
-use super::told::{Attempt, Told};
-use crate::dice::Dice;
-use crate::http::{Answer, Connection, Request};
+use super::order::{Order, OrderRequest};
+use counterfoil_prng::Prng;
+use counterfoil_testkit::http::{Answer, Connection, Request};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// Longer than the server lets a twin wait.
+/// Longer than the server lets a duplicate request wait.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
-/// A server that is dead answers at once; whoever asked it waits, at most so long.
+/// A dead server refuses at once; its client waits at most this long.
 const PAUSE_MS: u64 = 20;
 const IDLE: Duration = Duration::from_millis(5);
-/// Tries of the last pass, with nothing left that could disturb it.
+/// Retries in the last pass, when nothing fails any more.
 const REPLAY_TRIES: u32 = 5;
 
-/// Where the clients send to, and as whom.
 #[derive(Clone)]
 pub(super) struct Address {
-    /// Servers of one store.
+    /// Servers of the same store.
     pub(super) servers: Vec<SocketAddr>,
     pub(super) api_key: String,
 }
 
-/// The board, shared.
+/// The board behind its lock.
 pub(super) type Shared = Arc<Mutex<Board>>;
 
 pub(super) fn lock(board: &Shared) -> MutexGuard<'_, Board> {
-    // A client that panicked has told so; what the others noted is still worth judging.
+    // A panicked client has reported its failure; the other clients' records are still worth
+    // judging.
     board.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One client with a connection to each server, reopened after every cut. It asks one server after the other, so that
-/// what one began is asked of all.
+/// A client with a connection to each server, reopened after every cut. It takes the servers in
+/// turn, so every server sees retries of requests that another one started.
 pub(super) struct Client {
     address: Address,
     connections: Vec<Option<Connection>>,
@@ -48,16 +48,16 @@ impl Client {
         Client { address: address.clone(), connections, turn: 0 }
     }
 
-    pub(super) async fn ask(&mut self, letter: &Letter) -> Attempt {
-        Attempt::of(self.send("POST", &letter.path, &letter.key, &letter.body).await)
+    pub(super) async fn ask(&mut self, request: &OrderRequest) -> Attempt {
+        Attempt::of(self.send("POST", &request.path, &request.key, &request.body).await)
     }
 
-    /// What a path shows.
-    pub(super) async fn look(&mut self, path: &str) -> std::io::Result<Answer> {
+    /// Sends a GET request.
+    pub(super) async fn get(&mut self, path: &str) -> std::io::Result<Answer> {
         self.send("GET", path, "", "").await
     }
 
-    /// Sends a request to the next server; a key of no letters is none.
+    /// Sends a request to the next server. An empty key means no `Idempotency-Key`.
     pub(super) async fn send(
         &mut self,
         method: &str,
@@ -86,27 +86,27 @@ impl Client {
     }
 }
 
-/// Starts `count` clients; they end when the board is closed and everything is final.
-pub(super) fn start(count: usize, address: &Address, board: &Shared, dice: &mut Dice) -> JoinSet<()> {
+/// Starts `count` clients. They end when the board is closed and every answer is final.
+pub(super) fn start(count: usize, address: &Address, board: &Shared, prng: &mut Prng) -> JoinSet<()> {
     let mut clients = JoinSet::new();
     for number in 0..count {
         let client = Client { turn: number, ..Client::new(address) };
-        clients.spawn(work(client, Arc::clone(board), dice.fork()));
+        clients.spawn(work(client, Arc::clone(board), prng.fork()));
     }
     clients
 }
 
-async fn work(mut client: Client, board: Shared, mut dice: Dice) {
+async fn work(mut client: Client, board: Shared, mut prng: Prng) {
     loop {
         let errand = lock(&board).next(Instant::now());
         match errand {
             Errand::Ask(index) => {
-                let letter = lock(&board).orders[index].letter();
-                let attempt = client.ask(&letter).await;
+                let request = lock(&board).orders[index].request();
+                let attempt = client.ask(&request).await;
                 let cut = attempt == Attempt::Cut;
                 lock(&board).note(index, attempt, Instant::now());
                 if cut {
-                    tokio::time::sleep(Duration::from_millis(dice.below(PAUSE_MS))).await;
+                    tokio::time::sleep(Duration::from_millis(prng.below(PAUSE_MS))).await;
                 }
             }
             Errand::Idle => tokio::time::sleep(IDLE).await,
@@ -115,11 +115,11 @@ async fn work(mut client: Client, board: Shared, mut dice: Dice) {
     }
 }
 
-/// Asks once more, now that nothing disturbs.
-pub(super) async fn replay(client: &mut Client, order: &Order) -> Option<Told> {
-    let letter = order.letter();
+/// Sends a request again after all faults have ended.
+pub(super) async fn replay(client: &mut Client, order: &Order) -> Option<FinalAnswer> {
+    let request = order.request();
     for _ in 0..REPLAY_TRIES {
-        match client.ask(&letter).await {
+        match client.ask(&request).await {
             Attempt::Final(told) => return Some(told),
             Attempt::Strange(_) => return None,
             Attempt::Later | Attempt::Away | Attempt::Cut => tokio::time::sleep(IDLE).await,

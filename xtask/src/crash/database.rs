@@ -1,4 +1,4 @@
-//! The database of a campaign: a PostgreSQL server of its own, killed and started again beside the clients.
+//! The database of a campaign: its own PostgreSQL server, killed and restarted while clients work.
 
 use crate::failure::{Failure, Result};
 use counterfoil_testkit::postgres::{Server, connect};
@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 const NAME: &str = "crash";
 
-/// A server, unless it is in the hands of a thread that kills or starts it.
+/// `None` while a thread kills or starts the server.
 pub(super) struct Database {
     server: Option<Server>,
     url: String,
@@ -17,7 +17,7 @@ pub(super) struct Database {
 impl Database {
     /// Starts a server with an empty database.
     pub(super) async fn start() -> Result<Database> {
-        let server = beside(|| Server::start(&[])).await?;
+        let server = run_on_thread(|| Server::start(&[])).await?;
         let admin = connect(&format!("{}/postgres", server.address()))
             .await
             .map_err(Failure::while_("making the database"))?;
@@ -33,18 +33,18 @@ impl Database {
         &self.url
     }
 
-    /// `kill -9`, nothing for a while, and a start on what is left.
+    /// Kills the server with `kill -9`, waits, and restarts it on its files.
     pub(super) async fn crash(&mut self, away: Duration) -> Result<()> {
         let mut server = self.server.take().ok_or_else(|| Failure::new("the database does not run"))?;
-        let mut server = beside(move || server.kill().map(|()| server)).await?;
+        let mut server = run_on_thread(move || server.kill().map(|()| server)).await?;
         sleep(away).await;
-        self.server = Some(beside(move || server.restart().map(|()| server)).await?);
+        self.server = Some(run_on_thread(move || server.restart().map(|()| server)).await?);
         Ok(())
     }
 }
 
-/// On a thread of its own, so that the clients go on.
-async fn beside<T: Send + 'static>(
+/// Runs on a separate thread, so that the clients go on.
+async fn run_on_thread<T: Send + 'static>(
     work: impl FnOnce() -> counterfoil_testkit::failure::Result<T> + Send + 'static,
 ) -> Result<T> {
     spawn_blocking(work)

@@ -1,11 +1,11 @@
-//! A disk that fills up: the store is on a small file system of its own, which is filled to the last byte under load and
-//! emptied again, with the server alive or killed meanwhile. Nothing may be acknowledged that is not kept, the provider
-//! may not be called for what was not stored, and work goes on by itself when there is room.
+//! Full disks: the store's small file system is filled to the last byte under load and emptied
+//! again, with the server running or killed. Every acknowledged write must survive, the provider
+//! must not be called for a write that failed, and work must continue once there is room.
 
-use super::kill::{Toll, Victim};
+use super::kill::FaultCounts;
 use super::scene::Scene;
-use crate::dice::Dice;
 use crate::failure::{Failure, Result};
+use counterfoil_prng::Prng;
 use std::fs::{File, remove_file};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -14,15 +14,15 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-/// Room for the store of a short campaign.
+/// Enough for the store of a short campaign.
 const SIZE: &str = "size=256m";
-/// How often it is filled.
+/// Number of times the disk is filled.
 const TURNS: u64 = 12;
-/// How long it stays full, and how long it has room, at most.
+/// Upper bound of both the full and the free periods.
 const WITHIN_MS: u64 = 700;
 const CHUNK: usize = 64 * 1024;
 
-/// A small file system; dropping it takes it away.
+/// A small file system, unmounted when dropped.
 pub(super) struct Disk {
     place: Option<TempDir>,
     filler: PathBuf,
@@ -51,7 +51,7 @@ impl Disk {
         self.filler.with_file_name("store")
     }
 
-    /// Takes every byte that is left.
+    /// Fills all free bytes.
     fn fill(&self) -> Result<()> {
         fill(&self.filler).map_err(Failure::while_("filling the disk"))
     }
@@ -60,7 +60,7 @@ impl Disk {
         remove_file(&self.filler).map_err(Failure::while_("making room on the disk"))
     }
 
-    /// Leaves it mounted for whoever looks into it.
+    /// Leaves the file system mounted for a person to inspect.
     pub(super) fn keep(&mut self) -> PathBuf {
         self.place.take().map(TempDir::keep).unwrap_or_default()
     }
@@ -72,7 +72,7 @@ fn fill(filler: &Path) -> std::io::Result<()> {
     loop {
         match file.write(&chunk) {
             Ok(1..) => {}
-            // The last bytes too.
+            // Includes the last bytes.
             Ok(0) => return Ok(()),
             Err(error) if error.kind() == ErrorKind::StorageFull && chunk.len() > 1 => {
                 let half = chunk.len() / 2;
@@ -87,42 +87,43 @@ fn fill(filler: &Path) -> std::io::Result<()> {
 impl Drop for Disk {
     fn drop(&mut self) {
         if let Some(place) = &self.place {
-            // Whatever still has a file open there ends with it.
+            // A lazy unmount also works while a process has a file open there.
             let _ = Command::new("umount").arg("--lazy").arg(place.path()).status();
         }
     }
 }
 
-/// Fills the disk again and again; one time in three the server is killed while it is full.
-pub(super) async fn torment(
+/// Fills and empties the disk. In one of three turns the server is killed while it is full.
+pub(super) async fn fill_repeatedly(
     scene: &mut Scene,
     disk: &Disk,
-    dice: &mut Dice,
-    told: impl Fn(u64),
-) -> Result<Toll> {
-    let mut toll = Toll::default();
+    prng: &mut Prng,
+    shown: impl Fn(u64),
+) -> Result<FaultCounts> {
+    let mut counts = FaultCounts::default();
     for turn in 1..=TURNS {
-        sleep(Duration::from_millis(dice.below(WITHIN_MS))).await;
+        sleep(Duration::from_millis(prng.below(WITHIN_MS))).await;
         disk.fill()?;
-        sleep(Duration::from_millis(dice.below(WITHIN_MS))).await;
-        let Scene { stands, victim, .. } = scene;
-        let stand = stands.first_mut().ok_or_else(|| Failure::new("there is no server on the full disk"))?;
-        if let Some(status) = stand.server.ended() {
+        sleep(Duration::from_millis(prng.below(WITHIN_MS))).await;
+        let Scene { servers, launcher, .. } = scene;
+        let running =
+            servers.first_mut().ok_or_else(|| Failure::new("there is no server on the full disk"))?;
+        if let Some(status) = running.server.ended() {
             return Err(Failure::new(format!("the server ended with {status} when the disk was full")));
         }
-        if dice.once_in(3) {
-            stand.server.kill().await?;
+        if prng.once_in(3) {
+            running.server.kill().await?;
             disk.free()?;
-            *stand = Victim::stand(victim, stand.address).await?;
-            toll.kills += 1;
+            *running = launcher.start_server(running.address).await?;
+            counts.kills += 1;
         } else {
             disk.free()?;
-            stand.server.ready(stand.address, Instant::now()).await?;
+            running.server.ready(running.address, Instant::now()).await?;
         }
-        toll.full += 1;
-        told(turn);
+        counts.full += 1;
+        shown(turn);
     }
-    Ok(toll)
+    Ok(counts)
 }
 
 pub(super) const fn turns() -> u64 {
@@ -134,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_written_to_is_told() {
+    fn an_unmountable_disk_is_reported() {
         let place = tempfile::tempdir().unwrap();
         let missing = place.path().join("none/filler");
         assert_eq!(fill(&missing).unwrap_err().kind(), ErrorKind::NotFound);

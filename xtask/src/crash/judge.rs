@@ -1,5 +1,5 @@
-//! The judge: the clients' history against the provider's, against what is shown, and against the ledger. Pure, so that
-//! planted lies can be shown to be found.
+//! The judge compares the clients' history with the provider's effects, the API's answers and the
+//! ledger. It is a pure function, so tests can show that it finds planted lies.
 
 mod effects;
 mod money;
@@ -9,41 +9,41 @@ mod payouts;
 pub(super) use money::judge_ledger;
 pub(super) use payments::{Evidence, Judged, judge};
 
-use super::told::Told;
+use super::attempt::FinalAnswer;
 use std::collections::BTreeMap;
 
-/// What can be wrong.
+/// Kinds of violations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Wrong {
-    /// More than one effect for a step of a payment, or for a key at the provider.
+    /// Two effects for one step of a payment, or for one key at the provider.
     Double,
-    /// A charge that was both captured and voided.
+    /// A charge both captured and voided.
     Both,
-    /// More given back than was taken.
+    /// Refunds above the captured amount.
     OverRefund,
-    /// Something that was answered as done, without an effect.
+    /// A success without an effect.
     Unpaid,
-    /// An effect of something that was answered as refused.
+    /// An effect of a refused request.
     PaidRefusal,
-    /// An effect, or an answer, of another amount.
+    /// An effect or an answer with a wrong amount.
     Amount,
-    /// An answer that was given and is gone.
+    /// An answer that is gone.
     Lost,
-    /// A replay that is not the first answer again.
+    /// A replay that differs from the first answer.
     Differing,
     /// A key without a final answer.
     Unanswered,
-    /// An effect, a charge or a payout, that no client was told of.
+    /// An effect, charge or payout that no client was told of.
     Unexplained,
-    /// Two keys that were told the same charge or transfer, or an answer that names none.
+    /// Two keys with the same charge or transfer in their answers, or an answer that names none.
     Mistaken,
-    /// A charge or payout that is shown otherwise than the provider has it.
+    /// A charge or payout that the API shows differently from the provider.
     Shown,
-    /// A balance that is not what the acknowledged requests, or the provider's effects, make it.
+    /// A balance that disagrees with the acknowledged requests or the provider's effects.
     Balance,
-    /// A balance that was seen below its floor.
+    /// A balance below its floor.
     Floor,
-    /// An answer that a good request should never get.
+    /// A status that a valid request should never get.
     Strange,
 }
 
@@ -66,10 +66,9 @@ pub(super) const WRONGS: [(Wrong, &str); 15] = [
     (Wrong::Strange, "strange answers"),
 ];
 
-/// Examples kept.
 pub(super) const EXAMPLES_MAX: usize = 20;
 
-/// What the last pass over all orders found.
+/// Result of the last pass for one order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Replay {
     Same,
@@ -78,16 +77,16 @@ pub(super) enum Replay {
 }
 
 impl Replay {
-    pub(super) fn of(first: &Told, now: Option<&Told>) -> Replay {
+    pub(super) fn of(first: &FinalAnswer, now: Option<&FinalAnswer>) -> Replay {
         match now {
-            Some(told) if told == first => Replay::Same,
+            Some(answer) if answer == first => Replay::Same,
             Some(_) => Replay::Differs,
             None => Replay::Lost,
         }
     }
 }
 
-/// The counts, and the first few cases in words.
+/// Counts of violations, and the first few as text.
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
     counts: BTreeMap<Wrong, u64>,
@@ -103,7 +102,7 @@ impl Verdict {
         self.counts.is_empty()
     }
 
-    /// Adds what another look found.
+    /// Merges the counts and examples of another verdict.
     pub(super) fn join(&mut self, other: Verdict) {
         for (wrong, count) in other.counts {
             *self.counts.entry(wrong).or_default() += count;

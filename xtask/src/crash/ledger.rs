@@ -1,33 +1,33 @@
-//! The ledger of a campaign: a few guarded accounts that clients move money between and pay a part of charges from. Every
-//! balance is a sum of acknowledged requests.
+//! The ledger of a campaign: guarded accounts that clients transfer between and pay parts of
+//! charges from. Every balance is a sum of acknowledged requests.
 
 use super::client::{Address, Client};
 use super::order::What;
-use crate::dice::Dice;
 use crate::failure::{Failure, Result};
-use crate::http::Answer;
+use counterfoil_prng::Prng;
+use counterfoil_testkit::http::Answer;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// Accounts that must not fall below zero: code, and rows of the balance.
+/// Accounts with a floor of zero: code, and number of balance shards.
 pub(super) const GUARDED: [(&str, u16); 4] =
     [("crash:0", 1), ("crash:1", 1), ("crash:2", 4), ("crash:3", 16)];
-/// Where the money comes from, without a floor.
+/// The source of funds, without a floor.
 const WORLD: &str = "crash:world";
-/// What the provider owes, and what is owed to the tenant: the chart's own accounts, which charges are posted to.
+/// Chart accounts that charges are posted to: the provider's debt, and the tenant's claim.
 pub(super) const RECEIVABLE: &str = "chart:receivable:USD";
 pub(super) const PAYABLE: &str = "chart:payable:USD";
-/// What every guarded account holds at first.
+/// Initial balance of every guarded account.
 pub(super) const FUNDS: i64 = 10_000;
-/// Large enough that some transfers find too little.
+/// Large enough that some transfers exceed the balance.
 const AMOUNT_MAX: u64 = 4_000;
-/// Money comes in once in so many transfers.
+/// One of this many transfers adds funds.
 const FILLED_ONCE_IN: u64 = 4;
-/// How often the balances are looked at under the kills.
+/// Interval of balance reads during the kills.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Tries to read a balance when nothing disturbs any more.
+/// Retries of a balance read after all faults have ended.
 const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -40,22 +40,22 @@ pub(super) fn transfer(from: &str, to: &str, amount: u64) -> String {
     format!(r#"{{"from":"{from}","to":"{to}","amount":{amount},"currency":"USD"}}"#)
 }
 
-/// One of the guarded accounts.
-pub(super) fn place(dice: &mut Dice) -> usize {
-    usize::try_from(dice.below(GUARDED.len() as u64)).unwrap_or(0)
+/// The index of a random guarded account.
+pub(super) fn place(prng: &mut Prng) -> usize {
+    usize::try_from(prng.below(GUARDED.len() as u64)).unwrap_or(0)
 }
 
-/// A transfer between two of the guarded accounts, or to one of them: wallets have to be filled again.
-pub(super) fn draw(dice: &mut Dice) -> What {
-    let (count, to, amount) = (GUARDED.len(), place(dice), 1 + dice.below(AMOUNT_MAX));
-    if dice.once_in(FILLED_ONCE_IN) {
+/// A transfer between two guarded accounts, or one that adds funds so that wallets do not run dry.
+pub(super) fn draw(prng: &mut Prng) -> What {
+    let (count, to, amount) = (GUARDED.len(), place(prng), 1 + prng.below(AMOUNT_MAX));
+    if prng.once_in(FILLED_ONCE_IN) {
         return What::Transfer { from: count, to, amount };
     }
-    let away = 1 + usize::try_from(dice.below(count as u64 - 1)).unwrap_or(0);
+    let away = 1 + usize::try_from(prng.below(count as u64 - 1)).unwrap_or(0);
     What::Transfer { from: (to + away) % count, to, amount }
 }
 
-/// Opens the accounts and fills them; the guarded ones' own names.
+/// Opens and funds the accounts; returns the ids of the guarded ones.
 pub(super) async fn open(address: &Address) -> Result<Vec<Arc<str>>> {
     let mut client = Client::new(address);
     let mut requests = vec![("/v1/accounts", format!(r#"{{"code":"{WORLD}","asset":"USD"}}"#))];
@@ -78,25 +78,26 @@ pub(super) async fn open(address: &Address) -> Result<Vec<Arc<str>>> {
             opened.push(Arc::from(id));
         }
     }
-    // The first one is where the money comes from.
+    // The first account is the source of funds.
     Ok(opened.split_off(1))
 }
 
-/// What the ledger show at the end.
+/// Final balances.
 #[derive(Debug)]
 pub(super) struct Balances {
-    /// Of the guarded accounts, in their order.
+    /// Balances of the guarded accounts, in their order.
     pub(super) guarded: Vec<i64>,
-    /// Of where the money came from.
+    /// Balance of the source of funds.
     pub(super) world: i64,
-    /// Posted, of the chart's own.
+    /// Posted balance of the chart's receivable account.
     pub(super) receivable: i64,
     pub(super) payable: i64,
-    /// What of the last is reserved.
+    /// The reserved part of the payable account.
     pub(super) reserved: i64,
 }
 
-/// Reads all balances, now that nothing moves any more. `field`: what is read of the guarded accounts.
+/// Reads all balances after the last request. `field` names the balance to read from guarded
+/// accounts.
 pub(super) async fn balances(address: &Address, field: &str) -> Result<Balances> {
     let mut client = Client::new(address);
     let mut guarded = Vec::new();
@@ -107,7 +108,7 @@ pub(super) async fn balances(address: &Address, field: &str) -> Result<Balances>
     Ok(Balances {
         guarded,
         world: balance(&mut client, WORLD, "posted").await?,
-        // What a parked refund has reserved is still there.
+        // A parked refund keeps its reservation.
         receivable: balance(&mut client, RECEIVABLE, "posted").await?,
         payable,
         reserved: payable - balance(&mut client, PAYABLE, "available").await?,
@@ -116,7 +117,7 @@ pub(super) async fn balances(address: &Address, field: &str) -> Result<Balances>
 
 async fn balance(client: &mut Client, code: &str, field: &str) -> Result<i64> {
     for _ in 0..TRIES {
-        if let Some(found) = look(client, code, field).await {
+        if let Some(found) = fetch(client, code, field).await {
             return Ok(found);
         }
         tokio::time::sleep(PAUSE).await;
@@ -124,9 +125,9 @@ async fn balance(client: &mut Client, code: &str, field: &str) -> Result<i64> {
     Err(Failure::new(format!("the balance of {code} cannot be read")))
 }
 
-async fn look(client: &mut Client, code: &str, field: &str) -> Option<i64> {
-    let answer = client.look(&format!("/v1/accounts/{code}/balance")).await.ok()?;
-    // An account of the chart is opened when it is first used.
+async fn fetch(client: &mut Client, code: &str, field: &str) -> Option<i64> {
+    let answer = client.get(&format!("/v1/accounts/{code}/balance")).await.ok()?;
+    // A chart account is opened on first use.
     if answer.status == 404 { Some(0) } else { read(&answer, field) }
 }
 
@@ -135,7 +136,7 @@ fn read(answer: &Answer, field: &str) -> Option<i64> {
     body[field].as_i64()
 }
 
-/// Somebody who looks at the balances all the time.
+/// A reader that checks the balances all the time.
 pub(super) struct Watch {
     over: Arc<AtomicBool>,
     watching: JoinHandle<Vec<String>>,
@@ -150,7 +151,7 @@ impl Watch {
             while !ended.load(Ordering::Relaxed) {
                 for (code, _) in GUARDED {
                     if let Some(balance) =
-                        look(&mut client, code, "available").await.filter(|balance| *balance < 0)
+                        fetch(&mut client, code, "available").await.filter(|balance| *balance < 0)
                     {
                         seen.push(format!("{code} was seen at {balance}"));
                     }
@@ -162,7 +163,7 @@ impl Watch {
         Watch { over, watching }
     }
 
-    /// What was seen below its floor.
+    /// Stops reading and returns the balances seen below their floor.
     pub(super) async fn end(self) -> Result<Vec<String>> {
         self.over.store(true, Ordering::Relaxed);
         self.watching.await.map_err(Failure::while_("watching the balances"))
@@ -175,9 +176,9 @@ mod tests {
 
     #[test]
     fn a_transfer_is_between_two_accounts() {
-        let mut dice = Dice::new(1);
+        let mut prng = Prng::new(1);
         for _ in 0..1_000 {
-            let What::Transfer { from, to, amount } = draw(&mut dice) else { panic!("a charge") };
+            let What::Transfer { from, to, amount } = draw(&mut prng) else { panic!("a charge") };
             assert!(from != to && from <= GUARDED.len() && to < GUARDED.len());
             assert!((1..=AMOUNT_MAX).contains(&amount));
         }

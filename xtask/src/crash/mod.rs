@@ -1,8 +1,10 @@
-//! `crash`: real processes, real kills. Clients charge, capture, void, refund, pay out and transfer without pause while the server
-//! is killed at random instants, the provider fails at random and the line to it is cut at random bytes; then clients'
-//! history, provider's effects, what is shown, the ledger and the store are judged together.
+//! `crash`: kills real processes. Clients charge, capture, void, refund, pay out and transfer while
+//! the server is killed at random instants, the provider fails at random, and its connections are
+//! cut at random bytes. Then the judge compares clients' history, provider's effects, API, ledger
+//! and store.
 
 mod aftermath;
+mod attempt;
 mod board;
 mod client;
 mod clock;
@@ -20,10 +22,8 @@ mod report;
 mod scene;
 mod served;
 mod stop;
-mod told;
 
 use crate::compile::{self, Profile};
-use crate::dice::Dice;
 use crate::failure::{Failure, Result};
 use crate::progress::Progress;
 use aftermath::{note_answers, replay_all, settle};
@@ -31,14 +31,15 @@ use board::{Board, ORDERS_MAX};
 use clap::Args;
 use client::{Shared, lock};
 use clock::Clock;
+use counterfoil_prng::Prng;
 use disk::Disk;
 use judge::{EXAMPLES_MAX, Evidence, Wrong, judge, judge_ledger};
-use kill::{Plan, Toll};
+use kill::{FaultCounts, Plan};
 use ledger::Watch;
 use mix::Mix;
 use proxy::Proxy;
 use report::{Report, asked};
-use scene::{Kind, Plot, Scene};
+use scene::{Scene, SceneOptions, StoreKind};
 use served::Parked;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -46,94 +47,103 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::task::LocalSet;
 
-/// Orders of a campaign on a small disk.
+/// Limit of orders in a campaign on a small disk.
 const ORDERS_ON_A_SMALL_DISK: usize = 15_000;
 
-/// What else is done to the servers.
-struct Harm {
+/// Faults of the servers besides kills.
+struct ExtraFaults {
     disk: Option<Disk>,
     clock: Option<Clock>,
 }
 
-/// Kills the server under load, again and again, and judges from outside what clients and provider saw.
+/// Kills the server under load, again and again, and judges from outside what clients and provider
+/// saw.
 #[derive(Args)]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags of a command line")]
 pub(crate) struct Crash {
-    /// The store: with `postgres`, two servers share a database and either may be killed.
+    /// The store. With `postgres`, two servers share a database and either may be killed.
     #[arg(long, value_enum, default_value = "embedded")]
-    store: Kind,
-    /// How often a server is killed.
+    store: StoreKind,
+    /// Number of kills.
     #[arg(long, default_value_t = 1000)]
     kills: u64,
     /// A kill comes at a random instant within this time after the server is ready.
     #[arg(long, default_value_t = 800, value_name = "MS")]
     within_ms: u64,
-    /// With `--store postgres`: the database is killed too, once in so many kills of servers.
+    /// With `--store postgres`: one of this many kills also kills the database.
     #[arg(long, default_value_t = 10, value_name = "KILLS", value_parser = clap::value_parser!(u64).range(1..))]
     database_every: u64,
-    /// So many of a hundred orders are transfers between guarded accounts; the others are charges.
+    /// Percentage of orders that are transfers between guarded accounts; the others are charges.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u8).range(0..=100))]
     transfers_percent: u8,
-    /// So many of a hundred other orders are payouts of what was earned, some of them to a bank account that is closed.
+    /// Percentage of other orders that are payouts of earned money, some of them to a closed bank
+    /// account.
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u8).range(0..=50))]
     payouts_percent: u8,
-    /// So many of a hundred charges are held, and captured or voided by whoever comes first. With 0 nothing is asked of
-    /// charges afterwards, refunds neither.
+    /// Percentage of charges that are authorized first, then captured or voided by competing
+    /// clients. With 0, charges have no captures, voids or refunds.
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u8).range(0..=50))]
     held_percent: u8,
-    /// So many of a hundred charges are paid by an account and a card together.
+    /// Percentage of charges that an account and a card pay together.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u8).range(0..=50))]
     split_percent: u8,
-    /// Clients that ask at the same time.
+    /// Number of concurrent clients.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1024))]
     clients: u16,
-    /// Odds, in thousandths, that the provider cuts a connection: so many before executing, so many after.
+    /// Odds, in thousandths, that the provider cuts a connection: this many before executing, this
+    /// many after.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u16).range(0..=500))]
     drops: u16,
-    /// Odds, in thousandths, that the provider answers 500: so many before executing, so many after.
+    /// Odds, in thousandths, that the provider answers 500: this many before executing, this many
+    /// after.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(0..=500))]
     errors: u16,
     /// Odds, in thousandths, that the provider executes and never answers.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(0..=500))]
     hangs: u16,
-    /// A connection to the provider is cut after at most so many bytes, at a random byte; 0 for never.
+    /// A connection to the provider is cut at a random byte, after at most this many; 0 for never.
     #[arg(long, default_value_t = 200_000, value_name = "BYTES")]
     cut_bytes: u64,
-    /// Odds, in thousandths, that the provider itself executes twice: a lie that the judge has to find.
+    /// Odds, in thousandths, that the provider itself executes twice: a lie that the judge has to
+    /// find.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=500))]
     duplicates: u16,
-    /// How long the last answers may take after the last kill. Doubt is only cleared after minutes.
+    /// Longest wait for the last answers after the last kill. Unknown outcomes take minutes to
+    /// resolve.
     #[arg(long, default_value_t = 300, value_name = "S")]
     settle_seconds: u64,
     /// Repeats an earlier campaign's choices (not its timing).
     #[arg(long)]
     seed: Option<u64>,
-    /// Which build of the server is killed.
+    /// The build of the server to kill.
     #[arg(long, value_enum, default_value = "release")]
     profile: Profile,
     /// Kills this binary instead of building one.
     #[arg(long, value_name = "FILE", conflicts_with = "profile")]
     binary: Option<PathBuf>,
-    /// Instead of killing: stops the server (SIGSTOP) for longer than its leases, while the provider is slow.
+    /// Instead of killing: stops the server (SIGSTOP) for longer than its leases, while the
+    /// provider is slow.
     #[arg(long)]
     stop: bool,
-    /// Instead of killing only: fills the store's disk under load, again and again. The disk is a small one, mounted for it
-    /// by root.
+    /// Instead of killing only: fills the store's disk under load, again and again. Root mounts a
+    /// small disk for it.
     #[arg(long, conflicts_with_all = ["stop", "store", "kills"])]
     disk: bool,
-    /// SharedServices killing: moves the servers' wall clock by hours, back and forth.
+    /// Besides killing: moves the servers' wall clock by hours, back and forth.
     #[arg(long, conflicts_with_all = ["stop", "disk"])]
     clock: bool,
-    /// Instead of one campaign: every provider's contract with every fault and kills, each in a cell of its own.
+    /// Instead of one campaign: every provider contract with every fault and kills, each in its own
+    /// cell.
     #[arg(long, conflicts_with_all = ["stop", "store", "kills", "disk", "clock"])]
     matrix: bool,
-    /// With `--matrix`: only so many cells.
+    /// With `--matrix`: limits the number of cells.
     #[arg(long, default_value_t = usize::MAX, hide_default_value = true, requires = "matrix")]
     cells: usize,
-    /// With `--matrix`: the servers are told that their provider keeps every promise, a lie that the judge has to find.
+    /// With `--matrix`: tells the servers that their provider keeps every promise, a lie that the
+    /// judge has to find.
     #[arg(long, requires = "matrix")]
     blind: bool,
-    /// Prints one JSON object instead of a table.
+    /// Prints a JSON object instead of a table.
     #[arg(long)]
     json: bool,
 }
@@ -151,31 +161,31 @@ impl Crash {
         if self.matrix {
             return self.matrix(&binary, seed).await;
         }
-        let mut dice = Dice::new(seed);
-        let mut harm = Harm {
+        let mut prng = Prng::new(seed);
+        let mut extra = ExtraFaults {
             disk: if self.disk { Some(Disk::mount()?) } else { None },
             clock: if self.clock { Some(Clock::build()?) } else { None },
         };
-        let plot = Plot {
+        let options = SceneOptions {
             store: self.store,
-            place: harm.disk.as_ref().map(Disk::store),
+            place: extra.disk.as_ref().map(Disk::store),
             lease_ms: self.stop.then_some(stop::LEASE_MS),
             cut_bytes: (self.cut_bytes > 0 && !self.stop).then_some(self.cut_bytes),
-            settings: harm.clock.as_ref().map_or(Vec::new(), Clock::settings),
-            dice: dice.fork(),
+            settings: extra.clock.as_ref().map_or(Vec::new(), Clock::settings),
+            prng: prng.fork(),
         };
-        let mut scene = Scene::set(&binary, plot).await?;
+        let mut scene = Scene::set(&binary, options).await?;
         let judged = if self.stop {
             stop::run(&mut scene, seed).await
         } else {
-            self.campaign(&mut scene, &harm, seed, dice).await
+            self.campaign(&mut scene, &extra, seed, prng).await
         };
         let holds = judged.as_ref().is_ok_and(Report::holds);
-        // A failure that was asked for is nothing to look into.
+        // Requested duplicates are no failure to investigate.
         if !holds && self.duplicates == 0 {
             let kept = scene.keep();
-            eprintln!("xtask: what is left on disk is kept in {}", kept.display());
-            if let Some(disk) = &mut harm.disk {
+            eprintln!("xtask: the remaining files are in {}", kept.display());
+            if let Some(disk) = &mut extra.disk {
                 eprintln!("xtask: and in {}, which is still mounted", disk.keep().display());
             }
         }
@@ -204,10 +214,16 @@ impl Crash {
         Ok(if matrix.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
-    async fn campaign(&self, scene: &mut Scene, harm: &Harm, seed: u64, mut dice: Dice) -> Result<Report> {
+    async fn campaign(
+        &self,
+        scene: &mut Scene,
+        extra: &ExtraFaults,
+        seed: u64,
+        mut prng: Prng,
+    ) -> Result<Report> {
         let begun = Instant::now();
         let wallets = ledger::open(&scene.address).await?;
-        provider::set_faults(scene.provider, &self.faults(dice.roll())).await?;
+        provider::set_faults(scene.provider, &self.faults(prng.next_u64())).await?;
         let mix = Mix {
             transfers: self.transfers_percent.into(),
             payouts: self.payouts_percent.into(),
@@ -215,13 +231,13 @@ impl Crash {
             split: self.split_percent.into(),
             wallets,
         };
-        // A small disk holds only so much.
-        let made_max = if harm.disk.is_some() { ORDERS_ON_A_SMALL_DISK } else { ORDERS_MAX };
-        let board: Shared = Arc::new(Mutex::new(Board::new(dice.fork(), mix, made_max)));
-        let clients = client::start(usize::from(self.clients), &scene.address, &board, &mut dice);
+        // A small disk has no room for more.
+        let made_max = if extra.disk.is_some() { ORDERS_ON_A_SMALL_DISK } else { ORDERS_MAX };
+        let board: Shared = Arc::new(Mutex::new(Board::new(prng.fork(), mix, made_max)));
+        let clients = client::start(usize::from(self.clients), &scene.address, &board, &mut prng);
         let watch = Watch::start(&scene.address);
 
-        let toll = self.torment(scene, harm, &board, &mut dice).await?;
+        let counts = self.inflict_faults(scene, extra, &board, &mut prng).await?;
         provider::clear_faults(scene.provider).await?;
         lock(&board).close();
         settle(clients, &board, Duration::from_secs(self.settle_seconds)).await;
@@ -229,8 +245,10 @@ impl Crash {
 
         let (orders, differing, strange) = {
             let mut board = lock(&board);
-            if harm.disk.is_some() && board.away == 0 {
-                return Err(Failure::new("nobody was told that the store was away: nothing was tested"));
+            if extra.disk.is_some() && board.away == 0 {
+                return Err(Failure::new(
+                    "no answer said that the store was unavailable: nothing was tested",
+                ));
             }
             (std::mem::take(&mut board.orders), board.differing.clone(), board.strange.clone())
         };
@@ -241,7 +259,7 @@ impl Crash {
             orders: &orders,
             effects: &effects,
             shown: &served::payments(&scene.address).await?,
-            // This provider keeps its word, so nothing may be left to a human.
+            // This provider keeps its contract, so nothing may be parked.
             parked: &Parked::default(),
             by_itself: false,
         };
@@ -256,36 +274,43 @@ impl Crash {
         }
         let (drained, verified) = scene.close().await?;
         let mut figures = vec![
-            ("kills", toll.kills),
-            ("database kills", toll.database_kills),
-            ("told that the store was away", lock(&board).away),
-            ("full disks", toll.full),
-            ("clock moves", toll.moves),
+            ("kills", counts.kills),
+            ("database kills", counts.database_kills),
+            ("answers that the store was unavailable", lock(&board).away),
+            ("full disks", counts.full),
+            ("clock moves", counts.moves),
             ("cut connections", scene.line.as_ref().map_or(0, Proxy::cuts)),
         ];
         figures.extend(asked(&orders));
         figures.extend([("effects", effects.len() as u64), ("replays", replays.len() as u64)]);
-        let Toll { readiness, .. } = toll;
+        let FaultCounts { readiness, .. } = counts;
         let took = begun.elapsed();
         Ok(Report { seed, took, figures, readiness, verdict: judged.verdict, verified, drained })
     }
 
-    async fn torment(&self, scene: &mut Scene, harm: &Harm, board: &Shared, dice: &mut Dice) -> Result<Toll> {
-        let progress = Progress::new(if harm.disk.is_some() { disk::turns() } else { self.kills });
+    async fn inflict_faults(
+        &self,
+        scene: &mut Scene,
+        extra: &ExtraFaults,
+        board: &Shared,
+        prng: &mut Prng,
+    ) -> Result<FaultCounts> {
+        let progress = Progress::new(if extra.disk.is_some() { disk::turns() } else { self.kills });
         let within = Duration::from_millis(self.within_ms);
         let plan = Plan { kills: self.kills, within, database_every: self.database_every };
-        let told = |done| progress.show(done, &format!("times, {} requests", lock(board).orders.len()));
-        if let Some(disk) = &harm.disk {
-            return disk::torment(scene, disk, dice, told).await;
+        let report_progress =
+            |done| progress.show(done, &format!("times, {} requests", lock(board).orders.len()));
+        if let Some(disk) = &extra.disk {
+            return disk::fill_repeatedly(scene, disk, prng, report_progress).await;
         }
-        if let Some(clock) = &harm.clock {
-            return clock::torment(scene, clock, &plan, dice, told).await;
+        if let Some(clock) = &extra.clock {
+            return clock::move_repeatedly(scene, clock, &plan, prng, report_progress).await;
         }
-        let Scene { victim, stands, database, .. } = scene;
-        victim.torment(stands, database.as_mut(), &plan, dice, told).await
+        let Scene { launcher, servers, database, .. } = scene;
+        launcher.kill_repeatedly(servers, database.as_mut(), &plan, prng, report_progress).await
     }
 
-    /// The provider's faults, as its control route reads them.
+    /// The provider's faults as JSON for its control route.
     fn faults(&self, seed: u64) -> String {
         let (drops, errors, hangs, duplicates) = (self.drops, self.errors, self.hangs, self.duplicates);
         format!(

@@ -1,19 +1,19 @@
-//! What a client asks for under one key: a charge, something of a charge, a payout, or a transfer between accounts of the
-//! ledger.
+//! Orders: one request of a client under one key. A charge, an operation on a charge, a payout, or
+//! a transfer between ledger accounts.
 
+use super::attempt::FinalAnswer;
 use super::ledger;
-use super::told::Told;
 use std::sync::Arc;
 
-/// What is asked for.
+/// The content of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Charge(Charge),
-    /// Something of a charge that was answered as made.
+    /// An operation on an answered charge.
     Operate(Operate),
-    /// What was earned is paid out.
     Payout(Payout),
-    /// A transfer, by places in [`ledger::GUARDED`]; the place behind the last one is where money comes from.
+    /// A transfer between indices of [`ledger::GUARDED`]; the index after the last one is the
+    /// source of funds.
     Transfer {
         from: usize,
         to: usize,
@@ -21,28 +21,27 @@ pub(super) enum What {
     },
 }
 
-/// A charge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Charge {
     pub(super) amount: u64,
-    /// With a card that is.
+    /// Uses a declined card.
     pub(super) declined: bool,
     pub(super) tender: Tender,
 }
 
-/// Who pays, and when.
+/// The payer and the time of payment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Tender {
     /// The card, at once.
     Card,
-    /// The card, when it is captured.
+    /// The card, at capture.
     Held,
-    /// A guarded account, by its place and its name, pays so much, the card the rest.
+    /// A guarded account, by index and id, pays `wallet`; the card pays the rest.
     Split { place: usize, account: Arc<str>, wallet: u64 },
 }
 
 impl Charge {
-    /// What the account pays.
+    /// The account's share.
     pub(super) fn wallet(&self) -> u64 {
         match self.tender {
             Tender::Card | Tender::Held => 0,
@@ -50,7 +49,7 @@ impl Charge {
         }
     }
 
-    /// What the card pays.
+    /// The card's share.
     pub(super) fn card(&self) -> u64 {
         self.amount.saturating_sub(self.wallet())
     }
@@ -60,17 +59,17 @@ impl Charge {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Payout {
     pub(super) amount: u64,
-    /// To a bank account that is.
+    /// Uses a closed bank account.
     pub(super) closed: bool,
 }
 
-/// Something of a charge.
+/// An operation on a charge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Operate {
     pub(super) action: SagaAction,
-    /// The charge's own name.
+    /// The charge's id.
     pub(super) charge: Box<str>,
-    /// Nothing means all there is.
+    /// `None` means the full amount.
     pub(super) amount: Option<u64>,
 }
 
@@ -87,12 +86,12 @@ pub(super) struct Order {
     pub(super) key: String,
     pub(super) what: What,
     /// The first final answer.
-    pub(super) first: Option<Told>,
+    pub(super) first: Option<FinalAnswer>,
 }
 
-/// An order as it is sent.
+/// The request of an order.
 #[derive(Clone, Debug)]
-pub(super) struct Letter {
+pub(super) struct OrderRequest {
     pub(super) path: String,
     pub(super) key: String,
     pub(super) body: String,
@@ -115,12 +114,11 @@ impl Order {
         matches!(self.what, What::Transfer { .. })
     }
 
-    /// Whether it was answered with a refusal.
     pub(super) fn is_refused(&self) -> bool {
-        self.first.as_ref().is_some_and(|told| !told.is_success())
+        self.first.as_ref().is_some_and(|answer| !answer.is_success())
     }
 
-    pub(super) fn letter(&self) -> Letter {
+    pub(super) fn request(&self) -> OrderRequest {
         let (path, body) = match &self.what {
             What::Charge(charge) => ("/v1/charges".to_owned(), charge_body(charge)),
             What::Operate(Operate { action: SagaAction::Refund, charge, amount }) => {
@@ -140,7 +138,7 @@ impl Order {
                 ("/v1/transfers".to_owned(), body)
             }
         };
-        Letter { path, key: self.key.clone(), body }
+        OrderRequest { path, key: self.key.clone(), body }
     }
 }
 
@@ -165,18 +163,18 @@ fn payout_body(Payout { amount, closed }: Payout) -> String {
 mod tests {
     use super::*;
 
-    fn letter(what: What) -> (String, String) {
-        let Letter { path, body, .. } = Order { key: "k".into(), what, first: None }.letter();
+    fn request(what: What) -> (String, String) {
+        let OrderRequest { path, body, .. } = Order { key: "k".into(), what, first: None }.request();
         (path, body)
     }
 
     fn operate(action: SagaAction, amount: Option<u64>) -> (String, String) {
-        letter(What::Operate(Operate { action, charge: "ch_1".into(), amount }))
+        request(What::Operate(Operate { action, charge: "ch_1".into(), amount }))
     }
 
     #[test]
     fn every_kind_has_its_path_and_body() {
-        let charge = |declined, tender| letter(What::Charge(Charge { amount: 700, declined, tender }));
+        let charge = |declined, tender| request(What::Charge(Charge { amount: 700, declined, tender }));
         assert_eq!(
             charge(true, Tender::Card),
             (
@@ -198,7 +196,7 @@ mod tests {
         );
         assert_eq!(operate(SagaAction::Capture, None).1, "{}");
         assert_eq!(operate(SagaAction::Void, None), ("/v1/charges/ch_1/void".into(), "{}".into()));
-        let payout = |closed| letter(What::Payout(Payout { amount: 7, closed }));
+        let payout = |closed| request(What::Payout(Payout { amount: 7, closed }));
         let body = r#"{"amount":7,"currency":"USD","destination":"ba_campaign"}"#;
         assert_eq!(payout(false), ("/v1/payouts".into(), body.into()));
         assert!(payout(true).1.contains("ba_account_closed"));

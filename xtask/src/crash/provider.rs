@@ -1,17 +1,17 @@
-//! The provider's side of the story: its faults, and the effects it really executed.
+//! The provider: its faults, and the effects it really executed.
 
 use crate::failure::{Failure, Result};
-use crate::http;
+use counterfoil_testkit::http;
 use serde::Deserialize;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// What an effect did with the money.
+/// Direction of an effect's money.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Kind {
+pub(super) enum EffectKind {
     Charge,
     Authorize,
     Capture,
@@ -23,22 +23,22 @@ pub(super) enum Kind {
 /// An effect the provider executed.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Effect {
-    pub(super) kind: Kind,
+    pub(super) kind: EffectKind,
     pub(super) key: Option<String>,
     pub(super) payment: Option<String>,
     pub(super) amount: u64,
-    /// To the millisecond.
+    /// With milliseconds.
     pub(super) at: String,
 }
 
-/// Everything that was executed, and what is still on its way.
+/// Executed effects, and the number of late deliveries still pending.
 #[derive(Deserialize)]
 pub(super) struct Effects {
     pub(super) data: Vec<Effect>,
     pub(super) late_pending: u64,
 }
 
-/// Everything that was executed.
+/// Fetches all executed effects.
 pub(super) async fn effects(provider: SocketAddr) -> Result<Vec<Effect>> {
     Ok(history(provider).await?.data)
 }
@@ -50,7 +50,7 @@ pub(super) async fn history(provider: SocketAddr) -> Result<Effects> {
     serde_json::from_slice(&answer.body).map_err(Failure::while_(doing))
 }
 
-/// Puts faults in force, as a JSON object.
+/// Sets the provider's faults, given as a JSON object.
 pub(super) async fn set_faults(provider: SocketAddr, faults: &str) -> Result<()> {
     tell(provider, "PUT", faults).await
 }

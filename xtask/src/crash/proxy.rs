@@ -1,8 +1,9 @@
-//! A line between server and provider that breaks: every connection carries so many bytes one way, chosen by chance, and
-//! is cut at exactly that byte. A request or an answer may be cut anywhere, within its head too.
+//! An unreliable connection between server and provider. Each connection carries a random number of
+//! bytes in one direction and is cut at exactly that byte, which may be anywhere in a request or
+//! answer.
 
-use crate::dice::Dice;
 use crate::failure::{Failure, Result};
+use counterfoil_prng::Prng;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +13,7 @@ use tokio::task::JoinHandle;
 
 const BUFFER: usize = 16 * 1024;
 
-/// A running line; dropping it ends it.
+/// A running proxy, closed when dropped.
 pub(super) struct Proxy {
     pub(super) address: SocketAddr,
     cuts: Arc<AtomicU64>,
@@ -20,8 +21,8 @@ pub(super) struct Proxy {
 }
 
 impl Proxy {
-    /// A line to `to` whose connections are cut after at most so many bytes.
-    pub(super) async fn start(to: SocketAddr, bytes_max: u64, mut dice: Dice) -> Result<Proxy> {
+    /// Starts a proxy to `to` whose connections are cut after at most `bytes_max` bytes.
+    pub(super) async fn start(to: SocketAddr, bytes_max: u64, mut prng: Prng) -> Result<Proxy> {
         let listening = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
         let listener = listening.map_err(Failure::while_("listening for the server's calls"))?;
         let address = listener.local_addr().map_err(Failure::while_("listening for the server's calls"))?;
@@ -30,7 +31,7 @@ impl Proxy {
         let accepting = tokio::spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
                 let Ok(far) = TcpStream::connect(to).await else { continue };
-                let (bytes, up, counted) = (dice.below(bytes_max), dice.once_in(2), Arc::clone(&counted));
+                let (bytes, up, counted) = (prng.below(bytes_max), prng.once_in(2), Arc::clone(&counted));
                 tokio::spawn(async move {
                     if relay(near, far, bytes, up).await {
                         counted.fetch_add(1, Ordering::Relaxed);
@@ -41,7 +42,7 @@ impl Proxy {
         Ok(Proxy { address, cuts, accepting })
     }
 
-    /// Connections that were cut.
+    /// Number of cut connections.
     pub(super) fn cuts(&self) -> u64 {
         self.cuts.load(Ordering::Relaxed)
     }
@@ -53,20 +54,21 @@ impl Drop for Proxy {
     }
 }
 
-/// Carries bytes both ways until one side ends or `bytes` have gone upwards (or downwards); whether it was cut.
+/// Carries bytes both ways until one side ends or `bytes` have gone up (or down). Returns whether
+/// it cut the connection.
 async fn relay(near: TcpStream, far: TcpStream, bytes: u64, up: bool) -> bool {
     let _ = (near.set_nodelay(true), far.set_nodelay(true));
     let (near_reads, near_writes) = near.into_split();
     let (far_reads, far_writes) = far.into_split();
     let (upwards, downwards) = if up { (bytes, u64::MAX) } else { (u64::MAX, bytes) };
-    // Whichever ends first takes the other with it: both halves are dropped, and the sockets are closed.
+    // The first end drops both halves and closes the sockets.
     tokio::select! {
         cut = carry(near_reads, far_writes, upwards) => cut,
         cut = carry(far_reads, near_writes, downwards) => cut,
     }
 }
 
-/// Whether it ended because it was cut.
+/// Returns whether it ended because of the limit.
 async fn carry(mut from: impl AsyncRead + Unpin, mut to: impl AsyncWrite + Unpin, mut left: u64) -> bool {
     let mut buffer = vec![0; BUFFER];
     loop {
@@ -104,15 +106,15 @@ mod tests {
     #[tokio::test]
     async fn a_cut_connection_ends_on_both_sides() {
         let far = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-        let proxy = Proxy::start(far.local_addr().unwrap(), 4, Dice::new(1)).await.unwrap();
-        // Downwards nothing comes, so only the connections that are cut upwards end.
+        let proxy = Proxy::start(far.local_addr().unwrap(), 4, Prng::new(1)).await.unwrap();
+        // Nothing comes down, so only connections that are cut upwards end.
         while proxy.cuts() < 3 {
             let mut near = TcpStream::connect(proxy.address).await.unwrap();
             let (mut reached, _) = far.accept().await.unwrap();
             near.write_all(b"0123456789").await.unwrap();
             reached.write_all(b"0123456789").await.unwrap();
             let mut reply = Vec::new();
-            // Cut off with bytes unread is an error, and an end as well.
+            // A cut with unread bytes is an error, which is an end as well.
             let _ = reached.read_to_end(&mut reply).await;
             let _ = near.read_to_end(&mut reply).await;
         }

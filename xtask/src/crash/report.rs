@@ -1,4 +1,4 @@
-//! What a campaign found: a table for people, one JSON object for programs.
+//! Reports: a table for people, one JSON object for programs.
 
 use super::judge::{Verdict, WRONGS};
 use super::order::{Operate, Order, SagaAction, What};
@@ -6,22 +6,21 @@ use comfy_table::{Cell, Color, Table, presets};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// A campaign in figures.
+/// Results of a campaign.
 pub(super) struct Report {
     pub(super) seed: u64,
-    /// How long it took, all in all.
     pub(super) took: Duration,
-    /// Everything that was counted, by name; in JSON spaces become underscores.
+    /// All counters by name; JSON replaces spaces by underscores.
     pub(super) figures: Vec<(&'static str, u64)>,
     pub(super) readiness: Vec<Duration>,
     pub(super) verdict: Verdict,
     /// Whether `counterfoil verify` found every invariant intact.
     pub(super) verified: bool,
-    /// Whether the server ended with 0 when asked to.
+    /// Whether the server exited with 0 after SIGTERM.
     pub(super) drained: bool,
 }
 
-/// What clients asked for, counted.
+/// Number of orders of each kind.
 pub(super) fn asked(orders: &[Order]) -> Vec<(&'static str, u64)> {
     let count = |which: &dyn Fn(&Order) -> bool| orders.iter().filter(|order| which(order)).count() as u64;
     let of = |wanted: SagaAction| {
@@ -48,7 +47,7 @@ impl Report {
         self.verdict.is_clean() && self.verified && self.drained
     }
 
-    /// The time until ready that `percent` of all starts did not exceed, in milliseconds.
+    /// The percentile of the time until ready, in milliseconds.
     fn ready_ms(&self, percent: usize) -> u64 {
         let mut sorted = self.readiness.clone();
         sorted.sort_unstable();
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clean_campaign_holds_and_tells_its_figures() {
+    fn a_clean_campaign_holds_and_reports_its_figures() {
         let report = report();
         assert!(report.holds());
         let json = report.json();
@@ -128,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_wrong_fails_it() {
+    fn any_violation_fails_the_campaign() {
         let mut wrong = report();
         wrong.verdict.note(Wrong::Lost, "key-1".into());
         let broken = [wrong, Report { verified: false, ..report() }, Report { drained: false, ..report() }];

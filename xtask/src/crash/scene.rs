@@ -1,25 +1,26 @@
-//! The stage of a campaign: a store, the provider, and the servers that are going to suffer.
+//! The processes of a campaign: a store, a provider, and the servers to be killed.
 
 use super::client::Address;
 use super::database::Database;
-use super::kill::{Stand, Victim};
+use super::kill::{RunningServer, ServerLauncher};
 use super::proxy::Proxy;
-use crate::dice::Dice;
 use crate::failure::{Failure, Result};
 use crate::process::{Product, Running, free_address};
 use clap::ValueEnum;
+use counterfoil_prng::Prng;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The server promises to be gone 30 s after SIGTERM.
+/// The server promises to exit within 30 s of SIGTERM.
 const DRAIN_LIMIT: Duration = Duration::from_secs(30);
-/// Nobody but time tells a server that another one is dead: a campaign should not wait for that too long.
+/// Only an expired lease tells a server that another one is dead; a long lease would delay every
+/// takeover.
 const SHARED_LEASE_MS: u64 = 2_000;
 /// Servers on one database.
 const SERVERS: usize = 2;
-/// Doubt is looked into soon and often, so that a campaign ends soon after its last kill.
+/// Unknown outcomes are queried soon and often, so that a campaign ends soon after its last kill.
 const EAGER: [(&str, &str); 4] = [
     ("COUNTERFOIL_GATEWAY__TIMEOUT_MS", "2000"),
     ("COUNTERFOIL_OUTBOX__POLL_MS", "100"),
@@ -27,36 +28,35 @@ const EAGER: [(&str, &str); 4] = [
     ("COUNTERFOIL_OUTBOX__BACKOFF_CAP_MS", "1000"),
 ];
 
-/// Which store the servers use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Kind {
+pub(super) enum StoreKind {
     /// A directory, one server.
     Embedded,
-    /// A PostgreSQL server of the campaign's own, two servers on one database.
+    /// PostgreSQL started for the campaign, two servers on one database.
     Postgres,
 }
 
-/// What a scene is like.
-pub(super) struct Plot {
-    pub(super) store: Kind,
-    /// Where the embedded store is, if not in a directory of its own.
+/// Parameters of a scene.
+pub(super) struct SceneOptions {
+    pub(super) store: StoreKind,
+    /// Directory of the embedded store; a temporary one if not given.
     pub(super) place: Option<PathBuf>,
-    /// Leases that end after so long; the store's usual ones if not given.
+    /// Length of leases; the store's default if not given.
     pub(super) lease_ms: Option<u64>,
-    /// Calls to the provider go over a line that is cut after at most so many bytes a connection.
+    /// Calls to the provider go through a proxy that cuts after at most this many bytes.
     pub(super) cut_bytes: Option<u64>,
-    /// Settings of the servers, after all others.
+    /// Settings of the servers; they override all others.
     pub(super) settings: Vec<(&'static str, String)>,
-    pub(super) dice: Dice,
+    pub(super) prng: Prng,
 }
 
-/// The servers, their provider and their store, started.
+/// The running servers, their provider and their store.
 pub(super) struct Scene {
-    pub(super) victim: Victim,
+    pub(super) launcher: ServerLauncher,
     pub(super) address: Address,
-    pub(super) stands: Vec<Stand>,
+    pub(super) servers: Vec<RunningServer>,
     pub(super) database: Option<Database>,
-    /// Where the provider itself listens.
+    /// The provider's own address, without the proxy.
     pub(super) provider: SocketAddr,
     pub(super) line: Option<Proxy>,
     _simulator: Running,
@@ -64,61 +64,61 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    pub(super) async fn set(binary: &Path, plot: Plot) -> Result<Scene> {
-        // SharedServices the build, which is on a disk: the system's directory for such things may be memory.
+    pub(super) async fn set(binary: &Path, options: SceneOptions) -> Result<Scene> {
+        // The build is on a disk; the system's temporary directory may be memory.
         let beside = binary.parent().unwrap_or(binary);
         let made = tempfile::Builder::new().prefix("crash-").tempdir_in(beside);
         let directory = made.map_err(Failure::while_("making a directory beside the build"))?;
         let product = Product::new(binary, directory.path());
-        let (database, store, servers) = match plot.store {
-            Kind::Embedded => {
-                let place = plot.place.unwrap_or_else(|| directory.path().join("store"));
+        let (database, store, count) = match options.store {
+            StoreKind::Embedded => {
+                let place = options.place.unwrap_or_else(|| directory.path().join("store"));
                 (None, place.to_string_lossy().into_owned(), 1)
             }
-            Kind::Postgres => {
+            StoreKind::Postgres => {
                 let database = Database::start().await?;
                 let url = database.url().to_owned();
                 (Some(database), url, SERVERS)
             }
         };
-        let lease_ms = match plot.store {
-            Kind::Embedded => plot.lease_ms,
-            Kind::Postgres => plot.lease_ms.or(Some(SHARED_LEASE_MS)),
+        let lease_ms = match options.store {
+            StoreKind::Embedded => options.lease_ms,
+            StoreKind::Postgres => options.lease_ms.or(Some(SHARED_LEASE_MS)),
         };
         let mut settings: Vec<_> = EAGER.map(|(name, value)| (name, value.to_owned())).to_vec();
         settings.extend(lease_ms.map(|ms| ("COUNTERFOIL_IDEMPOTENCY__LEASE_MS", ms.to_string())));
-        settings.extend(plot.settings);
+        settings.extend(options.settings);
         let api_key = product.tenant(&store).await?;
         let (simulator, provider) = product.simulator().await?;
-        let line = match plot.cut_bytes {
-            Some(bytes) => Some(Proxy::start(provider, bytes, plot.dice).await?),
+        let line = match options.cut_bytes {
+            Some(bytes) => Some(Proxy::start(provider, bytes, options.prng).await?),
             None => None,
         };
         let gateway = line.as_ref().map_or(provider, |line| line.address);
-        let victim = Victim { product, store, gateway, settings };
-        let mut stands = Vec::new();
-        for _ in 0..servers {
-            stands.push(victim.stand(free_address()?).await?);
+        let launcher = ServerLauncher { product, store, gateway, settings };
+        let mut servers = Vec::new();
+        for _ in 0..count {
+            servers.push(launcher.start_server(free_address()?).await?);
         }
-        let address = Address { servers: stands.iter().map(|stand| stand.address).collect(), api_key };
+        let address = Address { servers: servers.iter().map(|running| running.address).collect(), api_key };
         let directory = Some(directory);
-        Ok(Scene { victim, address, stands, database, provider, line, _simulator: simulator, directory })
+        Ok(Scene { launcher, address, servers, database, provider, line, _simulator: simulator, directory })
     }
 
-    /// Asks the servers to end and verifies what they leave behind.
+    /// Stops the servers and verifies the store they leave.
     pub(super) async fn close(&mut self) -> Result<(bool, bool)> {
         let mut drained = true;
-        for stand in &mut self.stands {
-            drained &= stand.server.terminate(DRAIN_LIMIT).await?.success();
+        for running in &mut self.servers {
+            drained &= running.server.terminate(DRAIN_LIMIT).await?.success();
         }
-        let (verified, told) = self.victim.product.verify(&self.victim.store).await?;
+        let (verified, report) = self.launcher.product.verify(&self.launcher.store).await?;
         if !verified {
-            eprintln!("xtask: counterfoil verify: {told}");
+            eprintln!("xtask: counterfoil verify: {report}");
         }
         Ok((drained, verified))
     }
 
-    /// Keeps what is on disk for whoever looks into it; a database goes with its server.
+    /// Keeps the files for a person to inspect. A database disappears with its server.
     pub(super) fn keep(&mut self) -> PathBuf {
         self.directory.take().map(TempDir::keep).unwrap_or_default()
     }

@@ -1,4 +1,5 @@
-//! What the API serves at the end: every charge, every payout, every dead letter, and what came of keys that were never answered.
+//! The API's final view: every charge, payout and dead letter, and the keys that were never
+//! answered.
 
 use super::client::{Address, Client};
 use super::order::{Order, What};
@@ -7,11 +8,11 @@ use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-/// Tries to read a page when nothing disturbs any more.
+/// Retries of a page read after all faults have ended.
 const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A charge as it is shown; of a payout, what has become of it and what was paid.
+/// A charge as shown. For a payout: its status and the paid amount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shown {
     pub(super) status: String,
@@ -19,7 +20,7 @@ pub(super) struct Shown {
     pub(super) refunded: u64,
 }
 
-/// Every charge and every payout, by its name.
+/// Every charge and payout by id.
 pub(super) async fn payments(address: &Address) -> Result<HashMap<String, Shown>> {
     let (charges, payouts) = (list(address, "/v1/charges").await?, list(address, "/v1/payouts").await?);
     let named = |all: &[Value], read: fn(&Value) -> Option<Shown>| -> Vec<(String, Shown)> {
@@ -42,25 +43,25 @@ fn shown(charge: &Value) -> Option<Shown> {
     })
 }
 
-/// Work that is left to a human.
+/// Dead letters and their orders.
 #[derive(Debug, Default)]
 pub(super) struct Parked {
-    /// Places of orders that are.
+    /// Indices of parked orders.
     pub(super) orders: HashSet<usize>,
-    /// Places of orders that nothing was stored of, because something else of their charge is.
+    /// Indices of orders that stored nothing, because another operation on their charge is parked.
     pub(super) behind: HashSet<usize>,
-    /// Charges that something is parked of.
+    /// Charges with a parked operation.
     pub(super) charges: HashSet<String>,
-    /// How many letters there are, by their reasons.
+    /// Number of dead letters by reason.
     pub(super) reasons: HashMap<String, u64>,
 }
 
-/// The dead letters' own names.
+/// Ids of the dead letters.
 pub(super) async fn letters(address: &Address) -> Result<Vec<String>> {
     Ok(list(address, "/v1/dead-letters").await?.iter().map(|letter| text(&letter["id"])).collect())
 }
 
-/// Which of the unanswered orders are dead letters.
+/// Finds the unanswered orders that are dead letters.
 pub(super) async fn parked(address: &Address, orders: &[Order]) -> Result<Parked> {
     let letters = list(address, "/v1/dead-letters").await?;
     let mut parked = Parked::default();
@@ -68,14 +69,14 @@ pub(super) async fn parked(address: &Address, orders: &[Order]) -> Result<Parked
         *parked.reasons.entry(text(&letter["reason"])).or_default() += 1;
         parked.charges.insert(text(&letter["charge"]));
     }
-    // A refund is a resource of its own; what else there is leads to the charge.
+    // A refund is a separate resource; every other dead letter names the charge.
     let of = |letter: &Value| {
         letter["refund"].as_str().unwrap_or(letter["charge"].as_str().unwrap_or("")).to_owned()
     };
     let names: HashSet<String> = letters.iter().map(of).collect();
     let mut client = Client::new(address);
     for (index, order) in orders.iter().enumerate().filter(|(_, order)| order.first.is_none()) {
-        let key = look(&mut client, &format!("/v1/idempotency-keys/{}", order.key)).await?;
+        let key = fetch(&mut client, &format!("/v1/idempotency-keys/{}", order.key)).await?;
         let of_parked = |charge: &str| parked.charges.contains(charge);
         match (key["resource"]["id"].as_str(), &order.what) {
             (Some(id), _) if names.contains(id) => {
@@ -94,12 +95,12 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// All pages of a list.
+/// Reads all pages of a list.
 async fn list(address: &Address, path: &str) -> Result<Vec<Value>> {
     let mut client = Client::new(address);
     let (mut all, mut after) = (Vec::new(), String::new());
     loop {
-        let mut page = look(&mut client, &format!("{path}?limit=100{after}")).await?;
+        let mut page = fetch(&mut client, &format!("{path}?limit=100{after}")).await?;
         let more = page["has_more"] == true;
         let Some(data) = page["data"].as_array_mut() else {
             return Err(Failure::new(format!("{path} is no list: {page}")));
@@ -112,10 +113,10 @@ async fn list(address: &Address, path: &str) -> Result<Vec<Value>> {
     }
 }
 
-async fn look(client: &mut Client, path: &str) -> Result<Value> {
+async fn fetch(client: &mut Client, path: &str) -> Result<Value> {
     let mut last = String::new();
     for _ in 0..TRIES {
-        match client.look(path).await {
+        match client.get(path).await {
             Ok(answer) if matches!(answer.status, 200 | 404) => {
                 return serde_json::from_slice(&answer.body)
                     .map_err(Failure::while_(format!("reading {path}")));

@@ -1,6 +1,7 @@
-//! A server that stands still for longer than its leases, while the provider works: when it goes on, it must see
-//! that its time is over, and still every key gets one effect and one answer.
+//! A server stopped for longer than its leases while the provider works. After it resumes it must
+//! notice that its lease has expired, and every key must still get one effect and one answer.
 
+use super::attempt::Attempt;
 use super::board::{Board, Errand, ORDERS_MAX};
 use super::client::{Address, Client};
 use super::judge::{Evidence, Replay, Verdict, Wrong, judge};
@@ -9,33 +10,32 @@ use super::order::Order;
 use super::report::{Report, asked};
 use super::scene::Scene;
 use super::served::Parked;
-use super::told::Attempt;
 use super::{provider, served};
-use crate::dice::Dice;
 use crate::failure::{Failure, Result};
+use counterfoil_prng::Prng;
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-/// A lease that ends while the server is stopped.
+/// A lease that expires while the server is stopped.
 pub(super) const LEASE_MS: u64 = 500;
-/// The provider answers into the silence: later than the stop, sooner than the end of it.
+/// The provider answers during the standstill: after the stop, before the resume.
 const PROVIDER_MS: u64 = 1_500;
-/// Charges under way when the server stops.
+/// Charges in flight when the server stops.
 const CHARGES: usize = 16;
-/// How often the server is stopped.
+/// Number of stops.
 const STOPS: u64 = 3;
-/// Well past the lease and the provider's answer.
+/// Longer than the lease and the provider's delay together.
 const STANDSTILL: Duration = Duration::from_millis(PROVIDER_MS + 2 * LEASE_MS);
-/// For everything that should take no longer than seconds.
+/// Upper bound of everything that should take seconds.
 const LIMIT: Duration = Duration::from_mins(1);
 
 pub(super) async fn run(scene: &mut Scene, seed: u64) -> Result<Report> {
     let begun = Instant::now();
     let gateway = scene.provider;
     provider::set_faults(gateway, &format!(r#"{{"latency_ms":{PROVIDER_MS}}}"#)).await?;
-    let mut board = Board::new(Dice::new(seed), Mix::CHARGES, ORDERS_MAX);
+    let mut board = Board::new(Prng::new(seed), Mix::CHARGES, ORDERS_MAX);
     let mut charges: Vec<Order> = Vec::new();
     let mut in_silence = 0;
     for _ in 0..STOPS {
@@ -46,16 +46,16 @@ pub(super) async fn run(scene: &mut Scene, seed: u64) -> Result<Report> {
             charges.push(board.orders[index].clone());
         }
         let mut asking = ask_all(&scene.address, &charges[before..]);
-        under_way(&scene.address, &charges[before..]).await?;
-        scene.stands[0].server.signal(Signal::STOP)?;
+        wait_until_claimed(&scene.address, &charges[before..]).await?;
+        scene.servers[0].server.signal(Signal::STOP)?;
         let executed = provider::effects(gateway).await?.len();
         sleep(STANDSTILL).await;
         in_silence += provider::effects(gateway).await?.len().saturating_sub(executed);
-        scene.stands[0].server.signal(Signal::CONT)?;
+        scene.servers[0].server.signal(Signal::CONT)?;
         while let Some(answered) = asking.join_next().await {
             let (index, attempt) = answered.map_err(Failure::while_("asking for a charge"))?;
             charges[before + index].first = match attempt {
-                Attempt::Final(told) => Some(told),
+                Attempt::Final(last) => Some(last),
                 Attempt::Later | Attempt::Away | Attempt::Strange(_) | Attempt::Cut => None,
             };
         }
@@ -69,11 +69,11 @@ pub(super) async fn run(scene: &mut Scene, seed: u64) -> Result<Report> {
     let mut verdict = Verdict::default();
     let mut replays = 0;
     for charge in &mut charges {
-        let told = last_word(&scene.address, charge).await;
-        match (&charge.first, told) {
-            (Some(first), told) => {
+        let last = final_answer(&scene.address, charge).await;
+        match (&charge.first, last) {
+            (Some(first), last) => {
                 replays += 1;
-                match Replay::of(first, told.as_ref()) {
+                match Replay::of(first, last.as_ref()) {
                     Replay::Same => {}
                     Replay::Differs => {
                         verdict.note(Wrong::Differing, format!("{}: the answer changed", charge.key));
@@ -81,7 +81,7 @@ pub(super) async fn run(scene: &mut Scene, seed: u64) -> Result<Report> {
                     Replay::Lost => verdict.note(Wrong::Lost, format!("{}: the answer is gone", charge.key)),
                 }
             }
-            (None, told) => charge.first = told,
+            (None, last) => charge.first = last,
         }
     }
     let effects = provider::effects(gateway).await?;
@@ -104,13 +104,13 @@ fn ask_all(address: &Address, charges: &[Order]) -> JoinSet<(usize, Attempt)> {
     let mut asking = JoinSet::new();
     for (index, charge) in charges.iter().cloned().enumerate() {
         let mut client = Client::new(address);
-        asking.spawn(async move { (index, client.ask(&charge.letter()).await) });
+        asking.spawn(async move { (index, client.ask(&charge.request()).await) });
     }
     asking
 }
 
-/// Waits until the server has claimed every key: from then on the provider is being called.
-async fn under_way(address: &Address, charges: &[Order]) -> Result<()> {
+/// Waits until the server has claimed every key, so that it is calling the provider.
+async fn wait_until_claimed(address: &Address, charges: &[Order]) -> Result<()> {
     let begun = Instant::now();
     let mut client = Client::new(address);
     for charge in charges {
@@ -125,16 +125,16 @@ async fn under_way(address: &Address, charges: &[Order]) -> Result<()> {
 }
 
 async fn is_claimed(client: &mut Client, key: &str) -> bool {
-    client.look(&format!("/v1/idempotency-keys/{key}")).await.is_ok_and(|answer| answer.status == 200)
+    client.get(&format!("/v1/idempotency-keys/{key}")).await.is_ok_and(|answer| answer.status == 200)
 }
 
-/// Asks until there is a final answer.
-async fn last_word(address: &Address, charge: &Order) -> Option<super::told::Told> {
+/// Retries until the answer is final.
+async fn final_answer(address: &Address, charge: &Order) -> Option<super::attempt::FinalAnswer> {
     let begun = Instant::now();
     let mut client = Client::new(address);
     while begun.elapsed() < LIMIT {
-        match client.ask(&charge.letter()).await {
-            Attempt::Final(told) => return Some(told),
+        match client.ask(&charge.request()).await {
+            Attempt::Final(last) => return Some(last),
             Attempt::Strange(_) => return None,
             Attempt::Later | Attempt::Away | Attempt::Cut => sleep(Duration::from_millis(50)).await,
         }

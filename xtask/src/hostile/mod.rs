@@ -1,5 +1,6 @@
-//! `hostile`: bad input over the whole HTTP surface. First the corpus, thousands of bad requests with their exact answers;
-//! then Schemathesis, which makes up requests of its own from the served description and holds the answers to it.
+//! `hostile`: bad input over the whole HTTP surface. First the corpus, thousands of bad requests
+//! with their exact answers. Then Schemathesis, which generates requests from the served
+//! description and checks the answers against it.
 
 mod schemathesis;
 
@@ -9,13 +10,14 @@ use clap::Args;
 use std::process::ExitCode;
 use tokio::process::Command;
 
-/// Bad input over the whole HTTP surface: the corpus, then requests made up from the served description.
+/// Bad input over the whole HTTP surface: the corpus, then requests generated from the served
+/// description.
 #[derive(Args)]
 pub(crate) struct Hostile {
-    /// Requests made up per operation and phase.
+    /// Generated requests per operation and phase.
     #[arg(long, default_value_t = 25)]
     examples: u32,
-    /// Where making them up begins; the same seed makes up the same ones.
+    /// Seed of the generated requests.
     #[arg(long, default_value_t = 1)]
     seed: u32,
 }
@@ -32,9 +34,10 @@ impl Hostile {
     }
 }
 
-/// Runs the corpus with its totals printed; whether every answer was the expected one.
+/// Runs the corpus and prints its totals. Returns whether every answer was the expected one.
 async fn corpus() -> Result<bool> {
-    // Each test starts a server of its own, and one of them measures its memory: one after the other.
+    // Each test starts a server, and one of them measures the server's memory, so they run one
+    // after the other.
     let arguments = "test --package counterfoil --test hostile -- --nocapture --test-threads=1";
     let mut command = Command::new(cargo());
     plain(command.as_std_mut());

@@ -1,10 +1,10 @@
-//! Schemathesis (<https://schemathesis.readthedocs.io>), in an environment of its own beside the build, against the real
-//! server with everything in memory.
+//! Schemathesis (<https://schemathesis.readthedocs.io>), in a Python environment beside the build,
+//! against the real server with everything in memory.
 
 use crate::failure::{Failure, Result};
-use crate::http::{Connection, Request};
 use crate::process::{Running, clean, free_address};
 use crate::servers::install;
+use counterfoil_testkit::http::{Connection, Request};
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 use tokio::process::Command;
 
-/// What is installed, to the last version: the same seed then makes up the same requests everywhere.
+/// Exact versions of all packages, so that a seed generates the same requests everywhere.
 const REQUIREMENTS: &str = include_str!("requirements.txt");
 /// The demo tenant of `counterfoil dev`.
 const SECRET: &str = "sk_test_demo";
 const LIMIT: Duration = Duration::from_secs(30);
-/// A check that does not fit: it wants every request that fits its schema to be accepted, and no schema can say which
-/// accounts there are.
+/// A check that does not apply: it wants every request that matches its schema to succeed, but no
+/// schema knows which accounts exist.
 const UNFIT: &str = "positive_data_acceptance";
 
-/// Runs it; whether it found nothing.
+/// Runs Schemathesis. Returns whether it found no violation.
 pub(super) async fn run(binary: &Path, examples: u32, seed: u32) -> Result<bool> {
     let beside = binary.parent().and_then(Path::parent).unwrap_or(binary);
     let tool = tool(&beside.join("hostile")).await?;
@@ -31,7 +31,7 @@ pub(super) async fn run(binary: &Path, examples: u32, seed: u32) -> Result<bool>
     let made = tempfile::Builder::new().prefix("hostile-").tempdir_in(beside);
     let directory = made.map_err(Failure::while_("making a directory beside the build"))?;
     let settings = directory.path().join("schemathesis.toml");
-    let ids = furnish(address).await?;
+    let ids = create_objects(address).await?;
     std::fs::write(&settings, configuration(&ids)).map_err(Failure::while_("writing schemathesis.toml"))?;
 
     let mut command = Command::new(tool);
@@ -52,7 +52,8 @@ pub(super) async fn run(binary: &Path, examples: u32, seed: u32) -> Result<bool>
     Ok(status.success())
 }
 
-/// Everything in one process. A key may be left out, so that requests without one get further.
+/// Starts everything in one process. Idempotency keys are optional, so that requests without one
+/// get further.
 fn serve(binary: &Path, address: SocketAddr) -> Result<Running> {
     let provider = free_address()?;
     let mut command = Command::new(binary);
@@ -61,14 +62,14 @@ fn serve(binary: &Path, address: SocketAddr) -> Result<Running> {
         .args(["dev", "--store", "memory:", "--listen", &address.to_string()])
         .args(["--gateway-listen", &provider.to_string()])
         .env("COUNTERFOIL_IDEMPOTENCY__KEY_POLICY", "optional")
-        // What it logs of refused charges is no finding; a panic would still be seen.
+        // Logs of refused charges are no finding; a panic still shows.
         .env("COUNTERFOIL_LOG__LEVEL", "off")
         .stdout(Stdio::null())
         .stderr(Stdio::inherit());
     Running::start("server", &mut command)
 }
 
-/// The executable, installed if it is not there in the versions wanted.
+/// Finds the executable; installs it if it is missing or has other versions.
 async fn tool(environment: &Path) -> Result<PathBuf> {
     let (tool, stamp) = (environment.join("bin/schemathesis"), environment.join("requirements.txt"));
     if tool.exists() && std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == REQUIREMENTS) {
@@ -94,8 +95,8 @@ async fn tool(environment: &Path) -> Result<PathBuf> {
     {
         return Err(Failure::new("pip could not install Schemathesis; see above"));
     }
-    // Only a whole installation has its stamp.
-    std::fs::rename(&wanted, &stamp).map_err(Failure::while_("noting what is installed"))?;
+    // Only a complete installation has a stamp.
+    std::fs::rename(&wanted, &stamp).map_err(Failure::while_("recording the installed versions"))?;
     Ok(tool)
 }
 
@@ -104,8 +105,8 @@ async fn run_quietly(command: &mut Command) -> bool {
     command.status().await.is_ok_and(|status| status.success())
 }
 
-/// One of everything, so that requests meet more than absence; gives the ids.
-async fn furnish(address: SocketAddr) -> Result<Vec<String>> {
+/// Creates one object of each kind, so that requests meet more than 404; returns the ids.
+async fn create_objects(address: SocketAddr) -> Result<Vec<String>> {
     let hold = r#"{"from":"a","to":"b","amount":100,"currency":"usd","hold":true}"#;
     let post = r#"{"entries":[{"account":"a","direction":"debit","amount":5,"asset":"usd"},{"account":"b","direction":"credit","amount":5,"asset":"usd"}]}"#;
     let mut ids = Vec::new();
@@ -137,7 +138,7 @@ async fn make(address: SocketAddr, path: &str, body: &str) -> Result<String> {
         .ok_or_else(|| Failure::new(format!("POST {path} was answered {}: {value}", answer.status)))
 }
 
-/// What most requests name: what there is.
+/// Configuration that puts existing ids into most requests.
 fn configuration(ids: &[String]) -> String {
     let quoted: Vec<String> = ids.iter().map(|id| format!("{id:?}")).collect();
     let mut text = format!(

@@ -1,31 +1,32 @@
-//! What a run found, against what is explained.
+//! Results of a run, compared with the explained survivors.
 //!
-//! A change is named as cargo-mutants names it, without line and column, so that an explanation outlives edits elsewhere in
-//! its file. Two changes of one function may then have one name: each needs an explanation of its own.
+//! Names are those of cargo-mutants without line and column, so that an explanation outlives edits
+//! elsewhere in its file. Two changes of one function may share a name; each needs its own
+//! explanation.
 
 use crate::failure::{Failure, Result};
 use std::fmt;
 use std::path::Path;
 
-/// The one place where survivors are explained.
+/// The only document that explains survivors.
 pub(crate) const EXPLAINED: &str = "docs/mutants.md";
 
-/// What a run found.
+/// Results of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) caught: usize,
     pub(crate) timeout: usize,
     pub(crate) unviable: usize,
-    /// Survived, and explained.
+    /// Number of explained survivors.
     pub(crate) explained: usize,
-    /// Survived, and not explained.
+    /// Names of unexplained survivors.
     pub(crate) unexplained: Vec<String>,
-    /// Explained, and not among the survivors.
+    /// Names explained but not among the survivors.
     pub(crate) gone: Vec<String>,
 }
 
 impl Run {
-    /// Reads the last run, however far it came.
+    /// Reads the last run, even an incomplete one.
     pub(crate) fn read(root: &Path) -> Result<Run> {
         let text = std::fs::read_to_string(root.join(EXPLAINED));
         let text = text.map_err(Failure::while_(format!("reading {EXPLAINED}")))?;
@@ -68,13 +69,13 @@ fn compared(missed: &str, text: &str) -> Run {
     Run { caught: 0, timeout: 0, unviable: 0, explained: known, unexplained, gone }
 }
 
-/// The names that begin the lines of the list: "- `name`: reason".
+/// The names at the start of list items: "- `name`: reason".
 fn explained(text: &str) -> Vec<String> {
     let lines = text.lines().filter_map(|line| line.strip_prefix("- `crates/"));
     lines.filter_map(|line| line.split_once('`')).map(|(name, _)| format!("crates/{name}")).collect()
 }
 
-/// `file:line:column: change` as `file: change`.
+/// Shortens `file:line:column: change` to `file: change`.
 fn without_place(line: &str) -> String {
     match line.splitn(4, ':').collect::<Vec<_>>().as_slice() {
         [file, _, _, change] => format!("{file}:{change}"),

@@ -14,29 +14,29 @@ use std::time::Duration;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-/// CPU time used so far by a process.
+/// CPU time of a process so far.
 pub(crate) fn cpu_of(pid: u32) -> Result<Duration> {
     cpu::cpu_of(pid).map_err(Failure::while_("counting CPU time"))
 }
 
-/// … by this one.
+/// CPU time of this process so far.
 pub(crate) fn cpu_of_self() -> Result<Duration> {
     cpu::cpu_of_self().map_err(Failure::while_("counting CPU time"))
 }
 
-/// … by one and all its children.
+/// CPU time of a process and all its children so far.
 pub(crate) fn cpu_of_family(pid: u32) -> Result<Duration> {
     cpu::cpu_of_family(pid).map_err(Failure::while_("counting CPU time"))
 }
 
-/// Runs a short-lived process to its end: its stdout is captured, its stderr is ours.
+/// Runs a short-lived process to its end. Captures stdout and inherits stderr.
 pub(crate) async fn captured(command: &mut Command) -> std::io::Result<Output> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit()).kill_on_drop(true);
-    // Not `output()`, which would capture stderr as well and swallow why it failed.
+    // `output()` would capture stderr as well and hide the reason of a failure.
     command.spawn()?.wait_with_output().await
 }
 
-/// A process of ours. Dropping it kills it.
+/// A child process, killed when dropped.
 pub(crate) struct Running {
     name: &'static str,
     child: Child,
@@ -55,17 +55,17 @@ impl Running {
         self.pid
     }
 
-    /// What it reads from and writes to, where those are pipes that nobody has taken yet.
+    /// The process's stdin and stdout, if they are pipes and not yet taken.
     pub(crate) fn pipes(&mut self) -> (Option<ChildStdin>, Option<ChildStdout>) {
         (self.child.stdin.take(), self.child.stdout.take())
     }
 
-    /// `kill -9`, and waits until the kernel has taken everything back, so that its port and locks are free.
+    /// Kills with `kill -9` and waits until the kernel has released its port and locks.
     pub(crate) async fn kill(&mut self) -> Result<()> {
         self.child.kill().await.map_err(Failure::while_(format!("killing the {}", self.name)))
     }
 
-    /// Asks it to end, and waits.
+    /// Sends SIGTERM and waits.
     pub(crate) async fn terminate(&mut self, limit: Duration) -> Result<ExitStatus> {
         self.signal(Signal::TERM)?;
         let ended = timeout(limit, self.child.wait()).await;
@@ -79,18 +79,18 @@ impl Running {
         kill_process(pid, signal).map_err(Failure::while_(format!("signalling the {}", self.name)))
     }
 
-    /// How it ended, if it did.
+    /// The exit status, if the process has ended.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 }
 
 impl Drop for Running {
-    /// Kills and takes leave: a process that nobody waits for stays in the table.
+    /// Kills and reaps the process; otherwise it would stay in the process table.
     fn drop(&mut self) {
         const LOOKS_MAX: u32 = 200;
         const PAUSE: Duration = Duration::from_millis(5);
-        // An error means that it is gone already.
+        // An error means that the process has ended already.
         let _ = self.child.start_kill();
         for _ in 0..LOOKS_MAX {
             match self.child.try_wait() {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn ends_on_request() {
+    async fn processes_end_on_request() {
         let mut asked = sleeper();
         assert!(asked.ended().is_none());
         assert!(!asked.terminate(Duration::from_secs(10)).await.unwrap().success());

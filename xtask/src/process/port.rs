@@ -1,30 +1,30 @@
-//! An address that stays free while a server on it is dead.
+//! Addresses that stay free while the server on them is dead.
 //!
-//! Ports the kernel hands out are no good for that: a client that connects to a dead server may be given the
-//! server's own port, talk to itself and keep the port from the server that comes back. Nor may two servers of this
-//! process be given the same one while the first is dead.
+//! Ports from the kernel's ephemeral range are unfit: a client that connects to a dead server may
+//! be given the server's own port, talk to itself, and block the port. Two servers of this process
+//! must not get the same port either, even while the first is dead.
 
-use crate::dice::Dice;
 use crate::failure::{Failure, Result};
+use counterfoil_prng::Prng;
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Below what Linux hands out by default (32768 and above), above what services use.
+/// Below Linux's ephemeral range (32768 and above), above the ports of common services.
 const FIRST: u16 = 15_000;
 const COUNT: u16 = 15_000;
 const TRIES_MAX: u32 = 200;
 
-/// What was given away; a dead server's port looks free.
+/// Addresses handed out so far; a dead server's port looks free.
 static GIVEN: Mutex<Option<HashSet<SocketAddr>>> = Mutex::new(None);
 
-/// A free loopback address outside the range the kernel hands out, given once.
+/// A free loopback address outside the ephemeral range, handed out once.
 pub(crate) fn free_address() -> Result<SocketAddr> {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let mut dice = Dice::new(u64::from(since_epoch.subsec_nanos()) << 32 | u64::from(std::process::id()));
+    let mut prng = Prng::new(u64::from(since_epoch.subsec_nanos()) << 32 | u64::from(std::process::id()));
     for _ in 0..TRIES_MAX {
-        let offset = u16::try_from(dice.below(u64::from(COUNT))).unwrap_or(0);
+        let offset = u16::try_from(prng.below(u64::from(COUNT))).unwrap_or(0);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, FIRST.saturating_add(offset)));
         let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
         if TcpListener::bind(address).is_ok() && given.get_or_insert_default().insert(address) {

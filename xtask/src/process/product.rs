@@ -2,7 +2,7 @@
 
 use super::{Running, captured};
 use crate::failure::{Failure, Result};
-use crate::http;
+use counterfoil_testkit::http;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 /// Often enough to time a start in milliseconds.
 const READY_POLL: Duration = Duration::from_millis(1);
 
-/// The built binary and where its logs go.
+/// The built binary and the directory of its logs.
 pub(crate) struct Product {
     binary: PathBuf,
     logs: PathBuf,
@@ -41,14 +41,14 @@ impl Product {
         opened.map_err(Failure::while_(format!("opening {}", path.display())))
     }
 
-    /// What was logged so far under a name.
+    /// The log with this name so far.
     pub(crate) fn read_log(&self, name: &str) -> Result<String> {
         let path = self.logs.join(format!("{name}.log"));
         let read = std::fs::read(&path).map_err(Failure::while_(format!("reading {}", path.display())))?;
         Ok(String::from_utf8_lossy(&read).into_owned())
     }
 
-    /// The provider simulator on a port of its own choice.
+    /// Starts the provider simulator on a port chosen by the kernel.
     pub(crate) async fn simulator(&self) -> Result<(Running, SocketAddr)> {
         let mut command = self.command();
         command.args(["simulator", "--listen", "127.0.0.1:0"]);
@@ -67,7 +67,7 @@ impl Product {
         Ok((simulator, address))
     }
 
-    /// The server, just started: it may not be ready yet.
+    /// Starts the server, without waiting until it is ready.
     pub(crate) fn server(
         &self,
         address: SocketAddr,
@@ -85,37 +85,41 @@ impl Product {
         Running::start("server", &mut command)
     }
 
-    /// Makes a tenant and gives its API key, which may do everything.
+    /// Creates a tenant and returns an API key with all scopes.
     pub(crate) async fn tenant(&self, store: impl AsRef<OsStr>) -> Result<String> {
         let arguments = ["tenant", "create", "xtask", "--scopes", "read,write,admin", "--json"];
-        let (succeeded, told) = self.told(&arguments, store).await?;
-        match told["secret"].as_str() {
+        let (succeeded, run_json) = self.run_json(&arguments, store).await?;
+        match run_json["secret"].as_str() {
             Some(secret) if succeeded => Ok(secret.to_owned()),
             Some(_) | None => Err(Failure::new("`counterfoil tenant create` gave no API key; see above")),
         }
     }
 
-    /// Whether every invariant of the store holds, and the report.
+    /// Runs `counterfoil verify`: whether every invariant holds, and the report.
     pub(crate) async fn verify(&self, store: impl AsRef<OsStr>) -> Result<(bool, serde_json::Value)> {
-        self.told(&["verify", "--json"], store).await
+        self.run_json(&["verify", "--json"], store).await
     }
 
-    async fn told(&self, arguments: &[&str], store: impl AsRef<OsStr>) -> Result<(bool, serde_json::Value)> {
+    async fn run_json(
+        &self,
+        arguments: &[&str],
+        store: impl AsRef<OsStr>,
+    ) -> Result<(bool, serde_json::Value)> {
         let doing = format!("counterfoil {}", arguments.join(" "));
         let mut command = self.command();
         command.args(arguments).arg("--store").arg(store);
         let output = captured(&mut command).await.map_err(Failure::while_(&doing))?;
-        let told = serde_json::from_slice(&output.stdout).map_err(Failure::while_(&doing))?;
-        Ok((output.status.success(), told))
+        let run_json = serde_json::from_slice(&output.stdout).map_err(Failure::while_(&doing))?;
+        Ok((output.status.success(), run_json))
     }
 }
 
 impl Running {
-    /// Waits until `/readyz` says so, and tells how long that took.
+    /// Waits until `/readyz` answers 200; returns the time since `begun`.
     pub(crate) async fn ready(&mut self, address: SocketAddr, begun: Instant) -> Result<Duration> {
         while begun.elapsed() < START_LIMIT {
             let answer = http::ask(address, "GET", "/readyz", "", START_LIMIT).await;
-            // Before the answer is believed: somebody else may have taken the address.
+            // Check the process before the answer: another program may have taken the address.
             if let Some(status) = self.ended() {
                 return Err(Failure::new(format!(
                     "the server ended with {status} instead of getting ready; see its log"
@@ -130,7 +134,7 @@ impl Running {
     }
 }
 
-/// Nothing of the caller's environment may change what is measured.
+/// Removes product settings from the environment, which would change the measurement.
 pub(crate) fn clean(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("COUNTERFOIL_") {
@@ -151,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_the_address_that_is_announced() {
+    fn the_announced_address_is_read() {
         let line = "provider simulator on http://127.0.0.1:4711 (effects: GET /_sim/effects)\n";
         assert_eq!(address_in(line), Some(SocketAddr::from(([127, 0, 0, 1], 4711))));
         assert_eq!(address_in("counterfoil: no"), None);

@@ -1,5 +1,5 @@
-//! `prove`: the long campaign. Every proof there is, each with its share of the time, one after the other, as the
-//! commands that anybody can run alone; then one report. Any violation fails it.
+//! `prove`: the long campaign. Runs every proof for its share of the time, one after the other, as
+//! commands that anybody can run alone. Prints a report; any violation fails the campaign.
 
 mod part;
 mod read;
@@ -15,13 +15,13 @@ use report::Report;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Every proof there is, for so many hours, and one report.
+/// Runs every proof for the given hours and prints one report.
 #[derive(Args)]
 pub(crate) struct Prove {
-    /// How long it takes in all, roughly.
+    /// Approximate hours in all.
     #[arg(long, default_value_t = 1)]
     hours: u64,
-    /// And so many minutes.
+    /// Additional minutes.
     #[arg(long, default_value_t = 0)]
     minutes: u64,
     /// Only these parts, by name; each keeps its share.
@@ -30,7 +30,7 @@ pub(crate) struct Prove {
     /// Repeats an earlier campaign's choices.
     #[arg(long)]
     seed: Option<u64>,
-    /// Prints one JSON object instead of tables.
+    /// Prints a JSON object instead of tables.
     #[arg(long)]
     json: bool,
 }

@@ -1,52 +1,50 @@
-//! The parts of a campaign: which command each one is, how much of the time it gets, and where its figures stand in what
-//! it prints.
+//! The parts of a campaign: command, share of the time, and location of the figures in the output.
 
 use super::read::{counted, last_json, sum};
 use crate::compile::root;
 use crate::mutants::survivors::Run;
 
-/// One part.
 pub(super) struct Part {
     pub(super) name: &'static str,
-    /// Of a thousand seconds.
+    /// Share of the campaign's time, in thousandths.
     pub(super) share: u64,
     pub(super) program: Program,
-    /// The command's words, for so many seconds.
+    /// The command line for a number of seconds and a seed.
     pub(super) words: fn(u64, u64) -> String,
     pub(super) ends: Ends,
-    /// Its figures, from what it printed.
+    /// Extracts figures from the output.
     pub(super) read: fn(&str) -> Vec<(&'static str, u64)>,
 }
 
-/// What is started.
+/// The program to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Program {
-    /// The executable of this package.
+    /// The executable of a package.
     Package(&'static str),
-    /// This one, with the product's binary.
+    /// `xtask crash` with the product's binary.
     Crash,
-    /// This one.
+    /// `xtask`.
     Own,
 }
 
-/// When it ends.
+/// How a part ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ends {
-    /// By itself; one that takes far longer hangs, and that is a violation.
+    /// By itself; running far longer counts as a hang and as a violation.
     ByItself,
-    /// When its time is over: what it has found until then counts.
+    /// When its time is over; the results until then count.
     WithItsTime,
 }
 
-/// Kills a second that a campaign manages, with all that comes after the last one.
+/// Time of one kill, with its share of the work after the last one.
 const KILL_MS: u64 = 900;
 const KILL_SHARED_MS: u64 = 1_800;
-/// Targets of bad bytes, each of which runs so long.
+/// Number of fuzz targets; each runs for the given seconds.
 const TARGETS: u64 = 12;
 
 const SIMULATOR: Program = Program::Package("counterfoil-dst");
 
-/// All of them, in their order. Shares add up to a thousand.
+/// All parts, in order. The shares add up to a thousand.
 pub(super) const PARTS: [Part; 17] = [
     Part {
         name: "simulator",
@@ -54,7 +52,7 @@ pub(super) const PARTS: [Part; 17] = [
         program: SIMULATOR,
         words: |seconds, seed| format!("--minutes {} --seed {seed}", minutes(seconds)),
         ends: Ends::ByItself,
-        read: |text| of_simulator(text, "simulated charges", "seeds"),
+        read: |text| read_simulator(text, "simulated charges", "seeds"),
     },
     Part {
         name: "seeds twice",
@@ -62,7 +60,7 @@ pub(super) const PARTS: [Part; 17] = [
         program: SIMULATOR,
         words: |seconds, seed| format!("--minutes {} --seed {} --twice", minutes(seconds), seed / 2),
         ends: Ends::ByItself,
-        read: |text| of_simulator(text, "charges run twice", "seeds run twice"),
+        read: |text| read_simulator(text, "charges run twice", "seeds run twice"),
     },
     Part {
         name: "every fault once",
@@ -70,7 +68,7 @@ pub(super) const PARTS: [Part; 17] = [
         program: SIMULATOR,
         words: |_, _| "--exhaust singles".to_owned(),
         ends: Ends::WithItsTime,
-        read: |text| of_faults(text, "single faults", "singles"),
+        read: |text| read_faults(text, "single faults", "singles"),
     },
     Part {
         name: "every pair of faults",
@@ -78,7 +76,7 @@ pub(super) const PARTS: [Part; 17] = [
         program: SIMULATOR,
         words: |_, _| "--exhaust all-pairs".to_owned(),
         ends: Ends::WithItsTime,
-        read: |text| of_faults(text, "pairs of faults", "pairs"),
+        read: |text| read_faults(text, "pairs of faults", "pairs"),
     },
     Part {
         name: "planted bugs",
@@ -86,7 +84,7 @@ pub(super) const PARTS: [Part; 17] = [
         program: SIMULATOR,
         words: |_, _| "--bank --seeds 3000".to_owned(),
         ends: Ends::WithItsTime,
-        read: of_bank,
+        read: read_bank,
     },
     Part {
         name: "state space",
@@ -126,7 +124,7 @@ pub(super) const PARTS: [Part; 17] = [
         program: Program::Crash,
         words: |seconds, seed| format!("--kills {} --seed {seed} --json", kills(seconds, KILL_MS)),
         ends: Ends::ByItself,
-        read: of_crash,
+        read: read_crash,
     },
     Part {
         name: "kills, PostgreSQL",
@@ -136,7 +134,7 @@ pub(super) const PARTS: [Part; 17] = [
             format!("--store postgres --kills {} --seed {seed} --json", kills(seconds, KILL_SHARED_MS))
         },
         ends: Ends::ByItself,
-        read: of_crash,
+        read: read_crash,
     },
     Part {
         name: "matrix",
@@ -184,7 +182,7 @@ pub(super) const PARTS: [Part; 17] = [
         program: Program::Own,
         words: |_, _| "mutants".to_owned(),
         ends: Ends::WithItsTime,
-        read: |_| of_mutants(),
+        read: |_| read_mutants(),
     },
 ];
 
@@ -200,43 +198,44 @@ fn last(text: &str, word: &str) -> u64 {
     counted(text, word).last().copied().unwrap_or(0)
 }
 
-fn of_simulator(text: &str, charges: &'static str, seeds: &'static str) -> Vec<(&'static str, u64)> {
+fn read_simulator(text: &str, charges: &'static str, seeds: &'static str) -> Vec<(&'static str, u64)> {
     pick(text, &[("charges", charges), ("seeds", seeds), ("broken", "broken"), ("differing", "differing")])
 }
 
-/// The lines that hold a word: one for each thing that was done, without the sum at the end.
+/// The lines that contain a word: one per completed item, without the final sum.
 fn lines(text: &str, word: &str) -> String {
     text.lines().filter(|line| line.contains(word)).collect::<Vec<_>>().join("\n")
 }
 
-fn of_faults(text: &str, name: &'static str, word: &str) -> Vec<(&'static str, u64)> {
+fn read_faults(text: &str, name: &'static str, word: &str) -> Vec<(&'static str, u64)> {
     let text = lines(text, "exclusive=");
     vec![(name, sum(&text, word)), ("broken", sum(&text, "broken"))]
 }
 
-/// Every bug has its line as soon as it is known: `name: Some(seeds)` or `name: None`.
-fn of_bank(text: &str) -> Vec<(&'static str, u64)> {
+/// The bank prints a line per bug as soon as its result is known: `name: Some(seeds)` or `name:
+/// None`.
+fn read_bank(text: &str) -> Vec<(&'static str, u64)> {
     let count = |end: fn(&str) -> bool| {
-        let ends = text.lines().filter_map(|line| line.split_once(": ")).filter(|(_, told)| end(told));
+        let ends = text.lines().filter_map(|line| line.split_once(": ")).filter(|(_, result)| end(result));
         ends.count() as u64
     };
-    let (found, missed) = (count(|told| told.starts_with("Some(")), count(|told| told == "None"));
+    let (found, missed) = (count(|result| result.starts_with("Some(")), count(|result| result == "None"));
     vec![("planted bugs found", found), ("planted bugs missed", missed)]
 }
 
-fn of_crash(text: &str) -> Vec<(&'static str, u64)> {
+fn read_crash(text: &str) -> Vec<(&'static str, u64)> {
     let names =
         [("kills", "kills"), ("charges", "charges under kills"), ("operations", "operations under kills")];
     pick(text, &names)
 }
 
-/// Members of the last line of JSON, by their names there and here.
+/// Members of the last line of JSON, with their names in the report.
 fn pick(text: &str, names: &[(&str, &'static str)]) -> Vec<(&'static str, u64)> {
     let line = last_json(text);
     names.iter().filter_map(|(there, here)| Some((*here, line[there.replace(' ', "_")].as_u64()?))).collect()
 }
 
-fn of_mutants() -> Vec<(&'static str, u64)> {
+fn read_mutants() -> Vec<(&'static str, u64)> {
     let Ok(run) = Run::read(&root()) else { return Vec::new() };
     let figure = |count: usize| count as u64;
     vec![
@@ -257,13 +256,13 @@ mod tests {
     #[test]
     fn figures_are_found_in_what_is_printed() {
         let bank = "claim-twice: Some(3)\nheld-is-declined: None\n| bug | what is wrong | seeds |\n2 bugs, 1 not found";
-        assert_eq!(of_bank(bank), [("planted bugs found", 1), ("planted bugs missed", 1)]);
+        assert_eq!(read_bank(bank), [("planted bugs found", 1), ("planted bugs missed", 1)]);
         let line = "10 runs\n{\"seeds\":10,\"broken\":1,\"charges\":90,\"differing\":0}\n";
         assert_eq!(
-            of_simulator(line, "simulated charges", "seeds"),
+            read_simulator(line, "simulated charges", "seeds"),
             [("simulated charges", 90), ("seeds", 10), ("broken", 1), ("differing", 0)]
         );
-        assert_eq!(of_crash("nothing"), []);
+        assert_eq!(read_crash("nothing"), []);
         let pairs = "ideal exclusive=false 40 singles 1000 pairs 0 broken 7 ms\n\
             stripe exclusive=true 41 singles 1001 pairs 2 broken 7 ms\n81 singles, 2001 pairs, 2 broken";
         let [.., pair, _] = PARTS.first_chunk::<5>().unwrap();

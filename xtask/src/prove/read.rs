@@ -1,8 +1,8 @@
-//! Finding figures in text that was printed for people.
+//! Extracts figures from text for people.
 
 use serde_json::Value;
 
-/// All numbers that stand directly before this word.
+/// All numbers directly before this word.
 pub(super) fn counted(text: &str, word: &str) -> Vec<u64> {
     let words: Vec<&str> = text.split(|c: char| c.is_whitespace() || c == '(' || c == ')').collect();
     let is_it = |found: &str| found.trim_end_matches([',', ';', ':', '.']) == word;
@@ -10,7 +10,7 @@ pub(super) fn counted(text: &str, word: &str) -> Vec<u64> {
     pairs.filter_map(|pair| pair[0].replace(',', "").parse().ok()).collect()
 }
 
-/// Their sum.
+/// The sum of all numbers directly before this word.
 pub(super) fn sum(text: &str, word: &str) -> u64 {
     counted(text, word).into_iter().sum()
 }

@@ -1,11 +1,11 @@
-//! What a whole campaign found, in one table and one JSON object.
+//! Results of a whole campaign, as a table and as a JSON object.
 
 use super::run::Done;
 use comfy_table::{Cell, Color, Table, presets};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Figures that were promised, by name.
+/// Promised figures, by name.
 const GOALS: [(&str, u64); 9] = [
     ("simulated charges", 25_000_000),
     ("planted bugs found", 64),
@@ -29,7 +29,8 @@ impl Report {
         self.done.iter().all(|part| part.end.is_good())
     }
 
-    /// The largest figure of that name: parts are not added up, one run has to reach it.
+    /// The largest figure with this name. Parts are not added up, because a single run must reach
+    /// the goal.
     fn figure(&self, name: &str) -> u64 {
         let all = self.done.iter().flat_map(|part| &part.figures).filter(|(known, _)| *known == name);
         all.map(|(_, figure)| *figure).max().unwrap_or(0)
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn one_violation_fails_the_whole_and_goals_are_told() {
+    fn one_violation_fails_the_campaign_and_goals_are_reported() {
         let report = |end| Report {
             seed: 1,
             took: Duration::from_secs(9),

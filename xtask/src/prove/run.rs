@@ -1,4 +1,4 @@
-//! One part as a process: started, watched, ended, read.
+//! A part as a process: start, watch, stop, read.
 
 use super::part::{Ends, Part, Program};
 use crate::compile::{Executables, root};
@@ -13,19 +13,18 @@ use tokio::process::Command;
 use tokio::time::sleep;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// One that ends by itself has so much more than its share: building, starting and the last answers take time.
+/// Extra time for parts that end by themselves: build, start, and last answers.
 const GRACE: Duration = Duration::from_mins(10);
 
-/// How a part ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// All of it holds.
+    /// Everything holds.
     Holds,
-    /// Its time was over; what was looked at holds.
+    /// The time was over; all checks until then hold.
     Stopped,
-    /// Something does not hold.
+    /// At least one check failed.
     Violated,
-    /// It could not do its work.
+    /// The part could not run.
     Failed,
 }
 
@@ -44,7 +43,7 @@ impl End {
     }
 }
 
-/// What came of a part.
+/// Result of a part.
 pub(super) struct Done {
     pub(super) name: &'static str,
     pub(super) took: Duration,
@@ -53,7 +52,7 @@ pub(super) struct Done {
     pub(super) log: PathBuf,
 }
 
-/// Runs a part for so many seconds.
+/// Runs a part for the given number of seconds.
 pub(super) async fn run(
     part: &Part,
     seconds: u64,
@@ -88,7 +87,7 @@ pub(super) async fn run(
         sleep(LOOK_EVERY).await;
     };
     if ended.is_none() {
-        // It may have processes of its own to take with it.
+        // SIGTERM lets the part stop its own processes.
         let _ = running.terminate(Duration::from_secs(30)).await;
     }
     let text = std::fs::read(&log).map_err(Failure::while_(format!("reading {}", log.display())))?;

@@ -1,14 +1,14 @@
-//! Inside the core: rooms do not know each other, and nothing knows the world.
+//! Rules for the core: its modules do not depend on each other, and the core does no I/O.
 
 use crate::tree::{Source, none, sources};
 use std::path::Path;
 
-/// Rooms that only `payments` brings together.
+/// Modules that only `payments` combines.
 const ROOMS: [&str; 6] = ["idempotency", "ledger", "outbox", "saga", "audit", "tenancy"];
-/// What a room may know of another all the same: the name of a thing, never its rules.
+/// Exceptions: one module may use the name of a thing in another, never its rules.
 const ALLOWED: [(&str, &str); 2] =
-    [("outbox", "crate::idempotency::claim::ClaimId"), ("outbox", "crate::saga::progress::Progress")];
-/// The world: tasks, wire forms, clocks, disks, networks.
+    [("outbox", "crate::idempotency::claim::ClaimId"), ("outbox", "crate::saga::progress::SagaProgress")];
+/// Tasks, wire forms, clocks, disks, networks: none may appear in the core.
 const WORLD: [&str; 10] = [
     "tokio",
     "serde",
@@ -22,20 +22,20 @@ const WORLD: [&str; 10] = [
     "rand",
 ];
 
-/// The room a file is in: the first part of its path below `src`.
+/// The module of a file: the first part of its path below `src`.
 fn room(path: &Path) -> Option<String> {
     let below = path.strip_prefix("crates/core/src").ok()?;
     let first = below.components().next()?.as_os_str().to_str()?;
     Some(first.trim_end_matches(".rs").to_owned())
 }
 
-/// Neighbours that a line of `room` names.
+/// Other modules that a line of `room` names.
 fn neighbours(room: &str, line: &str) -> Vec<&'static str> {
     let knows = |other: &str| {
         ["crate::", "super::super::", "super::"].iter().any(|from| names(line, &format!("{from}{other}")))
     };
     let allowed = ALLOWED.iter().any(|(own, what)| *own == room && names(line, what));
-    // A list of imports would hide which room is meant.
+    // An import list would hide the module's name from this check.
     let hidden = line.trim_start().starts_with("use crate::{");
     let others = ROOMS.iter().copied().chain(["payments"]).filter(|other| *other != room);
     let mut found: Vec<&str> = others.filter(|other| !allowed && knows(other)).collect();
@@ -45,7 +45,7 @@ fn neighbours(room: &str, line: &str) -> Vec<&'static str> {
     found
 }
 
-/// Whether `line` names `path`, as a whole word on both sides.
+/// Whether `line` names `path` as a whole word.
 fn names(line: &str, path: &str) -> bool {
     let word = |character: char| character.is_alphanumeric() || character == '_';
     line.match_indices(path).any(|(at, _)| {
@@ -55,7 +55,7 @@ fn names(line: &str, path: &str) -> bool {
     })
 }
 
-/// What of the world a line names; `use std::time::{Duration, Instant}` is understood too.
+/// Forbidden paths in a line; understands `use std::time::{Duration, Instant}`.
 fn world(line: &str) -> Vec<&'static str> {
     let listed = |path: &str| {
         let Some((module, item)) = path.rsplit_once("::") else { return false };
@@ -70,7 +70,7 @@ fn core_files() -> Vec<Source> {
 }
 
 #[test]
-fn rooms_do_not_know_each_other() {
+fn core_modules_do_not_depend_on_each_other() {
     let mut complaints = Vec::new();
     for source in core_files() {
         let Some(room) = room(&source.path) else { continue };
@@ -87,7 +87,7 @@ fn rooms_do_not_know_each_other() {
 }
 
 #[test]
-fn the_core_does_not_know_the_world() {
+fn the_core_uses_no_clock_no_io_and_no_tasks() {
     let mut complaints = Vec::new();
     for source in core_files() {
         for (number, line) in source.code_lines() {

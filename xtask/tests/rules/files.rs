@@ -1,14 +1,14 @@
-//! Files: small, finished, and named after what they hold.
+//! Rules for files: short, finished, and named after their content.
 
 use crate::tree::{Source, none, sources};
 use std::path::Path;
 
-/// Lines of a file before its tests.
+/// Limit of lines before the tests.
 const LINES_MAX: usize = 500;
-/// Names that say nothing.
+/// Names without meaning.
 const EMPTY_NAMES: [&str; 9] =
     ["util", "utils", "helper", "helpers", "common", "misc", "manager", "managers", "v2"];
-/// Words of unfinished work, in pieces so that this file may name them.
+/// Words of unfinished work, split so that this file may contain them.
 const UNFINISHED: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("#[ig", "nore")];
 
 fn unfinished(line: &str) -> bool {
@@ -35,7 +35,7 @@ fn no_file_is_long() {
 }
 
 #[test]
-fn nothing_is_left_for_later() {
+fn no_work_is_left_for_later() {
     let mut complaints = Vec::new();
     for source in sources("") {
         for (index, line) in source.text.lines().enumerate() {
@@ -48,7 +48,7 @@ fn nothing_is_left_for_later() {
 }
 
 #[test]
-fn names_say_something() {
+fn file_names_say_something() {
     let empty = rust_files().into_iter().filter(|source| says_nothing(&source.path));
     none(&empty.map(|source| format!("{}: name it after what it holds", source.name())).collect::<Vec<_>>());
 }

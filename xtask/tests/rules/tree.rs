@@ -1,8 +1,8 @@
-//! The files of the repository, as the rules see them.
+//! The files of the repository, for the rules.
 
 use std::path::{Path, PathBuf};
 
-/// A text file with its path from the root.
+/// A text file and its path from the root.
 pub(crate) struct Source {
     pub(crate) path: PathBuf,
     pub(crate) text: String,
@@ -19,7 +19,7 @@ impl Source {
         numbered.take_while(|(_, line)| line.trim() != "#[cfg(test)]")
     }
 
-    /// The same without comments, which may speak of anything.
+    /// The lines before the tests without comments.
     pub(crate) fn code_lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.product_lines().filter(|(_, line)| !line.trim_start().starts_with("//"))
     }
@@ -34,7 +34,7 @@ pub(crate) fn root() -> PathBuf {
     manifest.parent().expect("xtask is in the workspace").to_owned()
 }
 
-/// All text files below `folder`, build output and history left out.
+/// All text files below `folder`, except build output and git's directory.
 pub(crate) fn sources(folder: &str) -> Vec<Source> {
     let mut found = Vec::new();
     walk(&root(), &root().join(folder), &mut found);

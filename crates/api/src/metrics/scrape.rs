@@ -1,41 +1,37 @@
-//! `GET /metrics`: the Prometheus text format, or OpenMetrics for those who ask for it.
+//! `GET /metrics`: the Prometheus text format, or OpenMetrics for clients that accept it.
 
 use super::Metrics;
-use crate::answer;
-use crate::app::App;
-use crate::exchange::Exchange;
-use axum::extract::{Request, State};
+use crate::answer::{self, Answered};
+use crate::request::Call;
 use counterfoil_wire::problem::{Code, Problem};
+use http::HeaderMap;
 use http::header::ACCEPT;
-use http::{HeaderMap, Response};
 use prometheus_client::encoding::text;
 use std::collections::HashSet;
-use std::sync::Arc;
 use tokio::time::Instant;
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The numbers of the program, for Prometheus.
+/// The server's metrics, for Prometheus.
 #[utoipa::path(get, path = "/metrics", tag = "Operation", responses((status = 200, description = "Prometheus text format.", content_type = "text/plain")))]
-pub(crate) async fn scrape(State(app): State<Arc<App>>, request: Request) -> Response<axum::body::Body> {
-    let exchange = Exchange::of(&app, request.extensions());
-    // A store that cannot count leaves the last counts standing; other numbers tell that it is down.
-    if let Ok(tally) = app.service.tally().await {
-        app.metrics.set_tally(tally);
+pub(crate) async fn scrape(call: Call) -> Answered {
+    // While the store cannot count, the last counts stay; other metrics show that it is down.
+    if let Ok(tally) = call.app.service.tally().await {
+        call.app.metrics.set_tally(tally);
     }
-    let worked = match app.metrics.text() {
-        Ok(text) if wants_open_metrics(request.headers()) => Ok(answer::ok(OPEN_METRICS, text)),
-        Ok(text) => Ok(answer::ok(PROMETHEUS, prometheus(&text))),
-        Err(_) => Err(Problem::new(Code::InternalError)),
-    };
-    exchange.finish(worked)
+    let text = call.app.metrics.text().map_err(|_| Problem::new(Code::InternalError))?;
+    Ok(if wants_open_metrics(&call.headers) {
+        answer::ok(OPEN_METRICS, text)
+    } else {
+        answer::ok(PROMETHEUS, prometheus(&text))
+    })
 }
 
 impl Metrics {
-    /// All numbers, in the OpenMetrics text format.
+    /// All metrics, in the OpenMetrics text format.
     pub fn text(&self) -> Result<String, std::fmt::Error> {
-        self.hot.forget(Instant::now());
+        self.hot_accounts.drop_cool(Instant::now());
         let mut out = String::with_capacity(16_384);
         text::encode(&mut out, &self.registry)?;
         Ok(out)
@@ -47,7 +43,8 @@ fn wants_open_metrics(headers: &HeaderMap) -> bool {
     accept.is_some_and(|accept| accept.contains("application/openmetrics-text"))
 }
 
-/// The older format describes a counter by its whole name, `_total` included.
+/// Converts OpenMetrics to the older Prometheus format, which describes a counter by its full name,
+/// with `_total`.
 fn prometheus(open_metrics: &str) -> String {
     let counters: HashSet<&str> = open_metrics
         .lines()
@@ -82,9 +79,9 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn every_name_of_the_contract_is_there_from_the_start() {
+    fn every_metric_of_the_contract_exists_from_the_start() {
         let metrics = Metrics::new();
-        // The provider's name is the engine's to say, with its first signals.
+        // Series of the provider exist once the engine has reported the provider's name.
         metrics.saw(Signal::Breaker { provider: "stripe", state: 0 });
         metrics.saw(Signal::Gateway {
             provider: "stripe",
@@ -92,7 +89,7 @@ mod tests {
             outcome: "approved",
             took: Duration::from_millis(3),
         });
-        metrics.name_accounts_by(&References::new(MacKey::new(&[1; 32])));
+        metrics.set_references(&References::new(MacKey::new(&[1; 32])));
         metrics.saw(Signal::HotAccount { account: AccountId::from_i64(1), writes: 250 });
         metrics.saw(Signal::ProjectionLag(Duration::from_millis(1_500)));
         let text = prometheus(&metrics.text().unwrap());
@@ -135,6 +132,7 @@ mod tests {
             assert!(text.contains(sample), "{sample}{text}");
         }
     }
+
     #[test]
     fn calls_without_the_fence_are_counted() {
         let metrics = Metrics::new();

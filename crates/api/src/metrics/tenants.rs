@@ -1,6 +1,7 @@
-//! Numbers by tenant. The engine speaks of tenants by id; their names are learned when they authenticate.
+//! Metrics by tenant. The engine identifies tenants by id; their names become known when they
+//! authenticate.
 
-use crate::route::Route;
+use super::CHARGES;
 use counterfoil_core::types::id::TenantId;
 use counterfoil_engine::signal::ClaimOutcome;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -9,7 +10,8 @@ use prometheus_client::metrics::family::Family;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Tenants with numbers of their own; those beyond share the name `other`, so that labels stay bounded.
+/// Most tenants with separate series. Further tenants share the name `other`, so that labels
+/// stay bounded.
 pub(super) const TENANTS_MAX: usize = 1_000;
 const OTHER: &str = "other";
 
@@ -22,7 +24,7 @@ pub(super) struct ClaimLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct MissingLabels {
     tenant: Arc<str>,
-    route: &'static str,
+    route: String,
 }
 
 pub(super) struct Tenants {
@@ -50,14 +52,14 @@ impl Tenants {
         key_missing: Family<MissingLabels, Counter>,
     ) -> Tenants {
         let other = Handles::new(&claims, OTHER);
-        drop(key_missing.get_or_create(&MissingLabels {
-            tenant: Arc::clone(&other.name),
-            route: Route::Charges.template(),
-        }));
+        drop(
+            key_missing
+                .get_or_create(&MissingLabels { tenant: Arc::clone(&other.name), route: CHARGES.to_owned() }),
+        );
         Tenants { claims, key_missing, known: RwLock::new(HashMap::new()), other }
     }
 
-    pub(super) fn meet(&self, tenant: TenantId, name: &str) {
+    pub(super) fn set_name(&self, tenant: TenantId, name: &str) {
         let is_known = {
             let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
             known.contains_key(&tenant.to_i64()) || known.len() >= TENANTS_MAX
@@ -77,12 +79,12 @@ impl Tenants {
         known.get(&tenant.to_i64()).unwrap_or(&self.other).of(outcome).inc();
     }
 
-    pub(super) fn key_missing(&self, tenant: TenantId, route: &'static str) {
+    pub(super) fn key_missing(&self, tenant: TenantId, route: &str) {
         let tenant = {
             let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(&known.get(&tenant.to_i64()).unwrap_or(&self.other).name)
         };
-        self.key_missing.get_or_create(&MissingLabels { tenant, route }).inc();
+        self.key_missing.get_or_create(&MissingLabels { tenant, route: route.to_owned() }).inc();
     }
 }
 
@@ -122,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_learned_and_bounded() {
+    fn tenant_names_are_learned_and_their_number_is_bounded() {
         let (claims, missing) = (Family::default(), Family::default());
         let tenants = Tenants::new(Family::clone(&claims), Family::clone(&missing));
         let count = |name: &str| {
@@ -132,7 +134,7 @@ mod tests {
         tenants.claim(TenantId::from_i64(1), ClaimOutcome::Won);
         assert_eq!((count("other"), count("t1")), (1, 0));
         for id in 1..=1_500 {
-            tenants.meet(TenantId::from_i64(id), &format!("t{id}"));
+            tenants.set_name(TenantId::from_i64(id), &format!("t{id}"));
             tenants.claim(TenantId::from_i64(id), ClaimOutcome::Won);
         }
         assert_eq!((count("t1"), count("t1000"), count("t1001"), count("other")), (1, 1, 0, 501));

@@ -1,4 +1,4 @@
-//! The engine's signals become numbers.
+//! Turns the engine's signals into metrics.
 
 use super::{GatewayLabels, Metrics, ProviderLabel};
 use counterfoil_engine::signal::{Signal, Watch};
@@ -33,7 +33,9 @@ impl Watch for Metrics {
             Signal::ProjectionLag(lag) => {
                 self.projection_lag_seconds.set(lag.as_secs_f64());
             }
-            Signal::HotAccount { account, writes } => self.hot.saw(account, writes, Instant::now()),
+            Signal::HotAccount { account, writes } => {
+                self.hot_accounts.report(account, writes, Instant::now());
+            }
         }
     }
 }

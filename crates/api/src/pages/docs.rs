@@ -1,23 +1,20 @@
-//! `GET /docs`: one page that renders `/openapi.json`. Its script and style are inline and named by a nonce, and
-//! the policy allows nothing else: nothing is loaded from anywhere, and nothing is sent but to this server.
+//! `GET /docs`, a page that renders `/openapi.json`. A nonce allows the inline script and style.
+//! The content security policy allows nothing else: the page loads from and sends to this server
+//! only.
 
-use crate::answer;
-use crate::app::App;
-use crate::exchange::Exchange;
-use axum::extract::{Request, State};
+use crate::answer::{self, Answered};
+use crate::request::Call;
+use http::HeaderMap;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY};
-use http::{HeaderMap, Response};
-use std::sync::Arc;
 
 const PAGE: &str = include_str!("docs.html");
 const CONTENT_TYPE_OPTIONS: HeaderName = HeaderName::from_static("x-content-type-options");
 
-/// The API, for people.
+/// The API's documentation, for people.
 #[utoipa::path(get, path = "/docs", tag = "Operation", responses((status = 200, description = "A page.", content_type = "text/html")))]
-pub(crate) async fn docs(State(app): State<Arc<App>>, request: Request) -> Response<axum::body::Body> {
-    let exchange = Exchange::of(&app, request.extensions());
-    // 80 bits of the request's id are chance, which is what a nonce needs.
-    let nonce = exchange.id.to_string();
+pub(crate) async fn docs(call: Call) -> Answered {
+    // 80 bits of the request's id are random, enough for a nonce.
+    let nonce = call.exchange.id.to_string();
     let mut answer = answer::ok("text/html; charset=utf-8", PAGE.replace("{{nonce}}", &nonce));
     harden(
         answer.headers_mut(),
@@ -26,10 +23,10 @@ pub(crate) async fn docs(State(app): State<Arc<App>>, request: Request) -> Respo
              base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
         ),
     );
-    exchange.finish(Ok(answer))
+    Ok(answer)
 }
 
-/// The headers of a page.
+/// Adds the security headers of a page.
 pub(super) fn harden(headers: &mut HeaderMap, policy: &str) {
     if let Ok(policy) = HeaderValue::from_str(policy) {
         headers.insert(CONTENT_SECURITY_POLICY, policy);

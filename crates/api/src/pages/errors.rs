@@ -1,33 +1,27 @@
-//! `GET /errors` and `GET /errors/{code}`: what each error means and what to do, as HTML or as text.
+//! `GET /errors` and `GET /errors/{code}`: the meaning and the remedy of each error, as HTML or as
+//! text.
 
 use super::docs::harden;
 use super::markdown;
-use crate::answer::{self, Answer};
-use crate::app::App;
-use crate::exchange::Exchange;
-use crate::route::Route;
-use axum::extract::{Request, State};
+use crate::answer::{self, Answer, Answered};
+use crate::request::Call;
 use counterfoil_wire::problem::{Code, Problem};
 use http::header::{ACCEPT, HeaderValue, VARY};
-use http::{HeaderMap, Response};
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 const FRAME: &str = include_str!("errors.html");
 
-/// All errors.
+/// All errors, with links to the pages.
 #[utoipa::path(get, path = "/errors", tag = "Errors", responses((status = 200, description = "A page, or text for clients that do not ask for HTML.")))]
-pub(crate) async fn index(State(app): State<Arc<App>>, request: Request) -> Response<axum::body::Body> {
-    let exchange = Exchange::of(&app, request.extensions());
+pub(crate) async fn index(call: Call) -> Answered {
     let mut text = String::from("# Errors\n\nEvery error this server answers with, by its code.\n\n");
     for code in Code::ALL {
         let _ = writeln!(text, "- [{0}](/errors/{0}): {1}, {2}", code.name(), code.status(), code.title());
     }
-    let answer = page_of("Errors", &text, request.headers(), &exchange);
-    exchange.finish(Ok(answer))
+    Ok(render("Errors", &text, &call))
 }
 
-/// One error.
+/// The meaning and the remedy of an error.
 #[utoipa::path(
     get,
     path = "/errors/{code}",
@@ -38,20 +32,15 @@ pub(crate) async fn index(State(app): State<Arc<App>>, request: Request) -> Resp
         (status = 404, description = "`not_found`: there is no such code", body = counterfoil_wire::problem::schema::Problem, content_type = "application/problem+json"),
     )
 )]
-pub(crate) async fn page(State(app): State<Arc<App>>, request: Request) -> Response<axum::body::Body> {
-    let exchange = Exchange::of(&app, request.extensions());
-    let (_, name) = Route::of(request.uri().path());
-    let worked = Code::ALL
-        .iter()
-        .find(|code| code.name() == name)
-        .map(|code| page_of(code.title(), code.page(), request.headers(), &exchange))
-        .ok_or(Problem::new(Code::NotFound));
-    exchange.finish(worked)
+pub(crate) async fn page(call: Call) -> Answered {
+    let code = Code::ALL.iter().find(|code| code.name() == call.parameter());
+    let code = code.ok_or(Problem::new(Code::NotFound))?;
+    Ok(render(code.title(), code.page(), &call))
 }
 
-fn page_of(title: &str, text: &str, headers: &HeaderMap, exchange: &Exchange) -> Answer {
-    let accept = headers.get(ACCEPT).and_then(|value| value.to_str().ok());
-    let nonce = exchange.id.to_string();
+fn render(title: &str, text: &str, call: &Call) -> Answer {
+    let accept = call.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+    let nonce = call.exchange.id.to_string();
     let mut answer = if accept.is_some_and(|accept| accept.contains("text/html")) {
         let html = FRAME
             .replace("{{nonce}}", &nonce)

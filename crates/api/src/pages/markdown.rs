@@ -1,7 +1,7 @@
-//! As much Markdown as the error pages use: headings, paragraphs, lists, fenced code, `code` and links to this
-//! server.
+//! The part of Markdown that the error pages use: headings, paragraphs, lists, fenced code, `code`
+//! and links to this server.
 
-/// The page as HTML; everything in it is escaped.
+/// Renders a page as HTML and escapes all of its text.
 pub(super) fn html(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 2);
     let mut lines = text.lines().peekable();
@@ -26,7 +26,7 @@ pub(super) fn html(text: &str) -> String {
     out
 }
 
-/// `code` between backticks, and `[name](/path)`.
+/// Renders `code` between backticks and `[name](/path)`.
 fn inline(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 32);
     for (index, part) in text.split('`').enumerate() {
@@ -52,7 +52,7 @@ fn next_link(text: &str) -> Option<(&str, &str, &str, &str)> {
     let (before, rest) = text.split_once('[')?;
     let (name, rest) = rest.split_once("](/")?;
     let (path, after) = rest.split_once(')')?;
-    // The slash belongs to the path: it is what keeps the link on this server.
+    // The path includes the slash, which keeps the link on this server.
     let start = text.len() - rest.len() - 1;
     let path = text.get(start..start + 1 + path.len())?;
     Some((before, name, path, after))
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parts_of_a_page() {
+    fn all_parts_of_a_page_are_rendered_and_escaped() {
         let page = "# a_b\n\nStatus 400. <b>&\n\n## Do\n\n- send `x<y`\n- see [z](/errors/z) now\n\n```json\n{\"a\": 1}\n```\n";
         assert_eq!(
             html(page),

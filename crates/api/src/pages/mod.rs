@@ -1,6 +1,7 @@
-//! Pages for people: the API's description, and what each error means. They need nothing from the internet.
+//! Routes for people and monitoring: the API's documentation, the error pages and the health
+//! checks.
 
 pub(crate) mod docs;
 pub(crate) mod errors;
-pub(crate) mod markdown;
-pub(crate) mod openapi;
+pub(crate) mod health;
+mod markdown;

@@ -1,4 +1,4 @@
-//! Every answer of the idempotency layer.
+//! The answers of the idempotency layer.
 
 use crate::client::Request;
 use crate::fake::{Next, START, stored};
@@ -15,7 +15,7 @@ use std::time::Duration;
 const GOOD: &str = r#"{"amount":1250,"currency":"usd","payment_method":"pm_card_visa"}"#;
 
 #[tokio::test]
-async fn a_charge_and_its_replay() {
+async fn charges_are_replayed_byte_for_byte() {
     let server = Server::start().await;
     let first = server.ask(Request::charge("k-1", GOOD)).await;
     assert_eq!(first.status, 201, "{}", first.text());
@@ -42,7 +42,7 @@ async fn a_charge_and_its_replay() {
 }
 
 #[tokio::test]
-async fn keys_missing_and_malformed() {
+async fn missing_and_malformed_keys_are_refused() {
     let server = Server::start().await;
     let missing = server.ask(Request::charge("", GOOD).without("Idempotency-Key")).await;
     missing.problem(400, "idempotency_key_required");
@@ -55,7 +55,7 @@ async fn keys_missing_and_malformed() {
 }
 
 #[tokio::test]
-async fn a_key_may_be_optional_and_its_absence_is_counted() {
+async fn missing_optional_keys_are_counted() {
     let server = Server::start().await;
     let request = || {
         Request::charge("", GOOD)
@@ -66,7 +66,7 @@ async fn a_key_may_be_optional_and_its_absence_is_counted() {
     assert_eq!(server.ask(request()).await.status, 201);
     assert_eq!(server.ask(request()).await.status, 201);
     let claims: Vec<_> = server.fake.submitted.lock().unwrap().iter().map(|command| command.claim).collect();
-    assert_ne!(claims[0], claims[1], "each has a key of its own");
+    assert_ne!(claims[0], claims[1], "each request has its own key");
     let text = server.ask(Request::get("/metrics")).await.text();
     let sample = "counterfoil_key_missing_total{tenant=\"globex\",route=\"/v1/charges\"} 2\n";
     assert!(text.contains(sample), "{text}");
@@ -78,7 +78,7 @@ async fn a_key_may_be_optional_and_its_absence_is_counted() {
 }
 
 #[tokio::test]
-async fn an_invalid_body_names_every_place() {
+async fn invalid_bodies_name_every_place() {
     let server = Server::start().await;
     let body = r#"{"amount":12.5,"currncy":"usd","payment_method":"4242424242424242"}"#;
     let problem = server.ask(Request::charge("k", body)).await.problem(400, "invalid_request");
@@ -98,7 +98,7 @@ async fn an_invalid_body_names_every_place() {
 }
 
 #[tokio::test]
-async fn what_the_engine_says_otherwise() {
+async fn refusals_of_the_engine_become_problems() {
     let server = Server::start().await;
     let charge = ChargeId::from_i64(9);
     let reference = server.fake.reference(charge);
@@ -144,7 +144,7 @@ async fn what_the_engine_says_otherwise() {
 }
 
 #[tokio::test]
-async fn a_stored_refusal_is_replayed_as_it_stands() {
+async fn stored_refusals_are_replayed_unchanged() {
     let server = Server::start().await;
     let body = r#"{"error":"card_declined","request_id":"req_of_the_first"}"#;
     for replayed in [false, true] {
@@ -159,7 +159,7 @@ async fn a_stored_refusal_is_replayed_as_it_stands() {
 }
 
 #[tokio::test]
-async fn who_may_do_what() {
+async fn scopes_limit_what_a_key_may_do() {
     let server = Server::start().await;
     let with =
         |request: Request, value: &str| request.without("Authorization").header("Authorization", value);
@@ -181,9 +181,9 @@ async fn who_may_do_what() {
 }
 
 #[tokio::test]
-async fn the_checks_stand_in_their_order() {
+async fn checks_run_in_their_order() {
     let server = Server::start().await;
-    // Each request has this fault and all later ones.
+    // Each request has the fault of its line and all later faults.
     let worst =
         Request::new("POST", "/v1/charges?x=1").header("Content-Type", "text/plain").body("x".repeat(5_000));
     server.ask(worst.clone()).await.problem(401, "unauthorized");
@@ -203,7 +203,7 @@ async fn the_checks_stand_in_their_order() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_down_charges_nothing() {
+async fn no_charge_is_made_while_the_store_is_down() {
     let server = Server::start().await;
     server.fake.store_down.store(true, Ordering::SeqCst);
     for request in
@@ -223,7 +223,7 @@ async fn a_store_that_is_down_charges_nothing() {
 }
 
 #[tokio::test]
-async fn a_panic_is_one_request_s_misfortune() {
+async fn a_panic_ends_only_its_own_request() {
     let server = Server::start().await;
     let mut connection = server.connect().await;
     server.fake.next(Next::Panic);
@@ -234,7 +234,7 @@ async fn a_panic_is_one_request_s_misfortune() {
 }
 
 #[tokio::test]
-async fn a_tenant_that_asks_too_often() {
+async fn tenants_above_their_rate_are_refused() {
     let mut strict = settings();
     (strict.tenant_requests_per_second, strict.tenant_burst) = (1, 2);
     let server = Server::with(strict, Duration::ZERO).await;
@@ -245,7 +245,7 @@ async fn a_tenant_that_asks_too_often() {
     assert_eq!(reply.header("retry-after"), Some("1"));
     let other =
         Request::charge("b", GOOD).without("Authorization").header("Authorization", "Bearer sk_globex");
-    assert_eq!(server.ask(other).await.status, 201, "others are not held back");
+    assert_eq!(server.ask(other).await.status, 201, "other tenants are not limited");
     server.fake.now_ms.fetch_add(1_000, Ordering::SeqCst);
     assert_eq!(server.ask(Request::charge("b", GOOD)).await.status, 201);
     assert_eq!(server.fake.submissions(), 3);

@@ -1,4 +1,5 @@
-//! Canaries planted wherever a client can write: none may reach a log or a metric.
+//! Canaries: marked texts sent in every place a client controls. No canary may reach a log or a
+//! metric.
 
 use crate::client::Request;
 use crate::fake::Next;
@@ -105,7 +106,7 @@ async fn nothing_a_client_sent_is_logged_or_counted() {
     }
     server.fake.next(Next::Panic);
     server.ask(Request::charge("canary-key-3", body)).await.problem(500, "internal_error");
-    server.shout("canary canary canary\r\n\r\n").await.unwrap().problem(400, "malformed_request");
+    server.send_raw("canary canary canary\r\n\r\n").await.unwrap().problem(400, "malformed_request");
     let metrics = server.ask(Request::get("/metrics")).await.text();
     let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     for (what, text) in [("log", &logged), ("metrics", &metrics)] {
@@ -113,7 +114,7 @@ async fn nothing_a_client_sent_is_logged_or_counted() {
             assert!(!text.contains(canary), "{what} has {canary}: {text}");
         }
     }
-    // The log is not silent for lack of a listener.
+    // The log has entries, so the canaries are not missing merely because nothing was recorded.
     for word in [
         "counterfoil::request",
         "route=\"/v1/charges\"",

@@ -1,11 +1,10 @@
-//! A client that sends exactly the bytes it is given, and reads answers as they come.
+//! A client that sends exactly the given bytes and reads answers on arrival.
 
 use serde_json::Value;
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// An answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     pub(crate) line: String,
@@ -15,7 +14,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// The one value of a header; two are a mistake.
+    /// The single value of a header; panics if there are two.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name));
         let (_, value) = values.next()?;
@@ -31,7 +30,7 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("not JSON: {self:?}"))
     }
 
-    /// Checks that this is a whole problem with that status and code, and hands its body over.
+    /// Checks for a complete problem with the given status and code, and returns the body.
     pub(crate) fn problem(&self, status: u16, code: &str) -> Value {
         assert_eq!(self.status, status, "{self:?} {}", String::from_utf8_lossy(&self.body));
         assert_eq!(self.header("content-type"), Some("application/problem+json"));
@@ -49,7 +48,6 @@ impl Reply {
     }
 }
 
-/// A connection.
 pub(crate) struct Connection {
     stream: TcpStream,
     read: Vec<u8>,
@@ -61,12 +59,13 @@ impl Connection {
         Connection { stream, read: Vec::new() }
     }
 
-    /// Sends bytes; a server that has hung up already is not an error of the test.
+    /// Sends bytes. A connection the server has already closed is not an error.
     pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.stream.write_all(bytes.as_ref()).await;
     }
 
-    /// The next answer, or nothing if the server closes instead. `head` says that the answer has no body.
+    /// The next answer, or `None` if the server closes instead. `head` means that the answer has no
+    /// body.
     pub(crate) async fn receive(&mut self, head: bool) -> Option<Reply> {
         let end = loop {
             if let Some(at) = self.read.windows(4).position(|window| window == b"\r\n\r\n") {
@@ -99,12 +98,12 @@ impl Connection {
         Some(reply)
     }
 
-    /// The same, for a test that wants to know when the server has hung up.
+    /// Sends bytes, for tests that check when the server closes the connection.
     pub(crate) async fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.stream.write_all(bytes).await
     }
 
-    /// Says that nothing more will be sent; answers may still come.
+    /// Closes the sending side; answers may still arrive.
     pub(crate) async fn finish(&mut self) {
         self.stream.shutdown().await.unwrap();
     }
@@ -126,7 +125,7 @@ impl Connection {
     }
 }
 
-/// A request, written out.
+/// A request to be written as bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     method: String,
@@ -163,12 +162,12 @@ impl Request {
             .body(body)
     }
 
-    /// The same request by another holder of an API key.
+    /// The same request with another API key.
     pub(crate) fn by(self, secret: &str) -> Request {
         self.without("Authorization").header("Authorization", &format!("Bearer {secret}"))
     }
 
-    /// The same request with a form for its body.
+    /// The same request with a form as its body.
     pub(crate) fn form(self, body: &str) -> Request {
         let typed = self.without("Content-Type").header("Content-Type", "application/x-www-form-urlencoded");
         typed.body(body)
@@ -202,7 +201,7 @@ impl Request {
         let mut text = format!("{} {} HTTP/1.1\r\n", self.method, self.target).into_bytes();
         for (name, value) in &self.headers {
             text.extend_from_slice(format!("{name}: ").as_bytes());
-            // Latin-1, so that a test can put any byte into a header.
+            // Encodes as Latin-1, so that tests can put any byte into a header.
             text.extend(value.chars().map(|c| u8::try_from(u32::from(c)).unwrap()));
             text.extend_from_slice(b"\r\n");
         }

@@ -1,4 +1,4 @@
-//! The description, the router and the pages agree.
+//! Agreement between the description, the router and the pages.
 
 use crate::client::Request;
 use crate::fake::Fake;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Every route of the contract that this version has.
+/// All routes of the contract that this version implements.
 const ROUTES: [&str; 44] = [
     "GET /docs",
     "GET /errors",
@@ -78,7 +78,56 @@ async fn openapi_names_every_route_and_every_route_answers() {
 }
 
 #[tokio::test]
-async fn every_operation_has_an_id_of_its_own() {
+async fn paths_that_nearly_match_are_not_found() {
+    let server = Server::start().await;
+    let paths = [
+        "/",
+        "/v1/charges/",
+        "/v1/charges/a/b",
+        "/v1/charges/a/timeline/",
+        "/v1",
+        "/v1/",
+        "/v1/charges/a/",
+        "/v1/charges/a//",
+        "/v1/charges/a/timeline/b",
+        "/v1/charges/a/refund",
+        "/v1/refunds/",
+        "/v1/refunds/a/b",
+        "/v1/payouts/",
+        "/v1/payouts/a/cancel",
+        "/v1/dead-letters/a/resolve/",
+        "/v1/dead-letters/resolve/a/b",
+        "/v1/accounts/",
+        "/v1/accounts/a/balance/",
+        "/v1/accounts/a/b/balance",
+        "/v1/transfers/a/reverse",
+        "/v1/transactions/",
+        "/v1/transactions/bulk/",
+        "/v1/conversions/a",
+        "/v1/assets/a",
+        "/v1/idempotency-keys",
+        "/v1/idempotency-keys/",
+        "/v1/idempotency-keys/a/b",
+        "/v1/webhooks",
+        "/v1/webhooks/",
+        "/v1/webhooks/a/b",
+        "/errors/",
+        "/V1/charges",
+        "//v1/charges",
+    ];
+    for path in paths {
+        server.ask(Request::get(path)).await.problem(404, "not_found");
+    }
+    let metrics = server.ask(Request::get("/metrics")).await.text();
+    let count = format!("counterfoil_requests_total{{route=\"unmatched\",status=\"404\"}} {}\n", paths.len());
+    assert!(metrics.contains(&count), "{metrics}");
+    for path in ["/v1/charges//timeline", "/v1/accounts//balance"] {
+        server.ask(Request::get(path)).await.problem(404, "not_found");
+    }
+}
+
+#[tokio::test]
+async fn operation_ids_are_unique() {
     let server = Server::start().await;
     let description = server.ask(Request::get("/openapi.json")).await.json();
     let paths = description["paths"].as_object().unwrap().values();
@@ -89,7 +138,7 @@ async fn every_operation_has_an_id_of_its_own() {
 }
 
 #[tokio::test]
-async fn the_router_hands_out_what_it_serves() {
+async fn the_router_returns_the_description_it_serves() {
     let server = Server::start().await;
     let (_, openapi) = router(App::new(Fake::new(), Arc::new(Metrics::new()), settings(), Vec::new()));
     let served = server.ask(Request::get("/openapi.json")).await.json();
@@ -98,7 +147,7 @@ async fn the_router_hands_out_what_it_serves() {
 }
 
 #[tokio::test]
-async fn every_reference_of_the_description_leads_somewhere() {
+async fn every_reference_of_the_description_resolves() {
     let server = Server::start().await;
     let description = server.ask(Request::get("/openapi.json")).await.json();
     let mut open = vec![&description];

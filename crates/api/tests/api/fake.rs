@@ -1,4 +1,4 @@
-//! A scripted engine: it says what the script says, or else behaves like a small honest one.
+//! A scripted engine. Without a script entry, it behaves like a small correct engine.
 
 mod ledger;
 mod payments;
@@ -47,7 +47,7 @@ pub(crate) const START: Time = Time::from_ms(1_767_225_600_000);
 pub(crate) const ACME: TenantId = TenantId::from_i64(1);
 pub(crate) const GLOBEX: TenantId = TenantId::from_i64(2);
 
-/// What the next submission does.
+/// The scripted result of the next submission.
 pub(crate) enum Next {
     Say(Submitted),
     Hang,
@@ -67,10 +67,10 @@ pub(crate) struct Fake {
     ledger: Mutex<Ledger>,
     pub(crate) claims: Mutex<HashMap<ClaimId, KeyView>>,
     principals: HashMap<Digest, Arc<Principal>>,
-    /// How often somebody asked whose API key it is.
+    /// Number of look-ups of API keys.
     pub(crate) principals_asked: AtomicU64,
     pub(crate) store_down: AtomicBool,
-    /// What it was hinted at.
+    /// The payments named by hints.
     pub(crate) hinted: Mutex<Vec<Payment>>,
     pub(crate) reads_hang: AtomicBool,
 }
@@ -120,13 +120,13 @@ impl Fake {
         self.submitted.lock().unwrap().len()
     }
 
-    /// Lets go of what is kept under a key of [`ACME`].
+    /// Deletes the answer stored under a key of [`ACME`].
     pub(crate) fn forget(&self, key: &str) {
         let key = IdempotencyKey::from_text(key.as_bytes()).unwrap();
         self.kept.lock().unwrap().remove(&ClaimId::new(ACME, &key));
     }
 
-    /// Leaves the newest charge to a human; the reference of its dead letter.
+    /// Parks the newest charge and returns the reference of its dead letter.
     pub(crate) fn park(&self) -> String {
         let id = self.payments.lock().unwrap().park(self.now());
         self.references.seal(ReferenceKind::DeadLetter, id.to_i64()).to_string()
@@ -152,7 +152,7 @@ impl Fake {
         }
     }
 
-    /// Answers from what is kept, or does the work and keeps its answer.
+    /// Replays the stored answer, or does the work and stores its answer.
     fn once(&self, request: Request, work: impl FnOnce() -> Result<Reply, Submitted>) -> Submitted {
         let mut kept = self.kept.lock().unwrap();
         if let Some((fingerprint, settled)) = kept.get(&request.claim) {
@@ -170,7 +170,7 @@ impl Fake {
         Submitted::Answer { settled, replayed: false }
     }
 
-    /// Does what the script says, else the work.
+    /// Follows the script, or does the work if the script is empty.
     fn play<'a>(
         &'a self,
         request: Request,
@@ -453,7 +453,7 @@ impl Service for Fake {
     }
 }
 
-/// A stored answer with these bytes.
+/// A stored answer with the given bytes.
 pub(crate) fn stored(fake: &Fake, status: u16, body: &'static str) -> Settled {
     use counterfoil_core::idempotency::reply::{Reply, ReplyMedia};
     Settled {

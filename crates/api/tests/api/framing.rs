@@ -1,13 +1,14 @@
-//! Where a request ends and the next begins: two readers of the same bytes must not disagree about it.
+//! Where one request ends and the next begins. Two readers of the same bytes must agree about it.
 
 use crate::client::Request;
 use crate::server::Server;
 use crate::sockets::{GOOD, head};
 
-/// A request that must never be read as one: it stands where only a careless reader would find it.
+/// A smuggled request. It stands in a place where only a lax parser would find a request.
 const SMUGGLED: &str = "GET /v1/charges HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk_acme\r\n\r\n";
 
-/// Sends bytes that hold `SMUGGLED`; one answer must come, a refusal, and then the end of the connection.
+/// Sends bytes that contain `SMUGGLED`. Expects a single answer, a refusal, and then a closed
+/// connection.
 async fn refused(server: &Server, bytes: impl AsRef<[u8]>, code: &str) {
     let mut connection = server.connect().await;
     connection.send(bytes.as_ref()).await;
@@ -19,7 +20,7 @@ async fn refused(server: &Server, bytes: impl AsRef<[u8]>, code: &str) {
 }
 
 #[tokio::test]
-async fn a_length_beside_chunks_smuggles_nothing() {
+async fn length_and_chunks_together_are_refused() {
     let server = Server::start().await;
     for (first, second) in [
         ("Content-Length: 6\r\n", "Transfer-Encoding: chunked\r\n"),
@@ -27,8 +28,8 @@ async fn a_length_beside_chunks_smuggles_nothing() {
         ("Content-Length: 6\r\n", "transfer-encoding: CHUNKED\r\n"),
         ("Content-Length: 0\r\n", "Transfer-Encoding:\tchunked\r\n"),
     ] {
-        // By its length the body ends before the second request, by its chunks it does not begin. The chunks count
-        // (RFC 9112, section 6.3), and the connection ends, whatever the other reader believed.
+        // By its length, the body ends before the second request; by its chunks, the body never
+        // begins. Chunks take precedence (RFC 9112, section 6.3), and the connection closes.
         let bytes = format!("{}0\r\n\r\n{SMUGGLED}", head(&format!("{first}{second}")));
         refused(&server, bytes, "invalid_request").await;
     }
@@ -101,7 +102,7 @@ async fn chunks_that_can_be_read_in_two_ways_are_refused() {
 }
 
 #[tokio::test]
-async fn what_is_no_request_line_is_refused() {
+async fn malformed_request_lines_are_refused() {
     let server = Server::start().await;
     for line in [
         "GET /healthz",
@@ -126,7 +127,7 @@ async fn what_is_no_request_line_is_refused() {
 }
 
 #[tokio::test]
-async fn a_request_is_for_one_host() {
+async fn requests_name_exactly_one_host() {
     let server = Server::start().await;
     let asked = |hosts: &str| format!("GET /healthz HTTP/1.1\r\n{hosts}\r\n");
     for hosts in [
@@ -144,13 +145,13 @@ async fn a_request_is_for_one_host() {
         refused(&server, asked(hosts) + SMUGGLED, "malformed_request").await;
     }
     for host in ["", "localhost", "localhost:8080", "127.0.0.1:8080", "[::1]:8080", "EXAMPLE.com"] {
-        let reply = server.shout(asked(&format!("Host: {host}\r\n"))).await.unwrap();
+        let reply = server.send_raw(asked(&format!("Host: {host}\r\n"))).await.unwrap();
         assert_eq!(reply.status, 200, "{host}");
     }
 }
 
 #[tokio::test]
-async fn every_form_of_a_target() {
+async fn every_form_of_a_target_is_handled() {
     let server = Server::start().await;
     for (method, target, status) in [
         ("GET", "http://other.example/healthz", 200),
@@ -175,15 +176,19 @@ async fn every_form_of_a_target() {
 }
 
 #[tokio::test]
-async fn empty_lines_and_bare_line_feeds_before_and_within_a_head() {
+async fn empty_lines_and_bare_line_feeds_are_tolerated() {
     let server = Server::start().await;
-    // RFC 9112, section 2.2, allows both; what counts is that the body after them is framed as anywhere.
+    // RFC 9112, section 2.2, allows both. The body after them must still be framed as usual.
     let mut connection = server.connect().await;
     let charge = String::from_utf8(Request::charge("k", GOOD).bytes()).unwrap();
     let (lines, body) = charge.split_once("\r\n\r\n").unwrap();
     let bare = format!("{}\n\n{body}", lines.replace("\r\n", "\n"));
     connection.send(format!("\r\n\r\n{bare}{SMUGGLED}")).await;
     assert_eq!(connection.receive(false).await.unwrap().status, 201);
-    assert_eq!(connection.receive(false).await.unwrap().json()["object"], "list", "the second is the second");
+    assert_eq!(
+        connection.receive(false).await.unwrap().json()["object"],
+        "list",
+        "the second answer belongs to the second request"
+    );
     assert_eq!(server.fake.submissions(), 1);
 }

@@ -1,4 +1,4 @@
-//! Every write keeps the same rules from its headers to its answer.
+//! Rules that all writes share, from headers to answer.
 
 use crate::client::Request;
 use crate::fake::{Next, START, stored};
@@ -11,7 +11,7 @@ use counterfoil_engine::service::Submitted;
 use serde_json::json;
 use std::time::Duration;
 
-/// Fields nobody knows, values no field takes, and texts that are no JSON.
+/// Unknown fields, invalid values and malformed JSON.
 fn bad_bodies(write: &Write) -> Vec<String> {
     let mut bodies: Vec<String> = ["[]", "null", "7", "\"text\"", "{", "{}{}", "\u{feff}{}", "nul"]
         .into_iter()
@@ -45,7 +45,7 @@ fn bad_bodies(write: &Write) -> Vec<String> {
             json!(1_000_000_000_000_000_i64),
             json!(18_446_744_073_709_551_615_u64),
         ] {
-            // These few are what the field takes.
+            // A few of the values are valid for the field.
             let fine = match field.as_str() {
                 "exponent" => value == json!(0),
                 "destination" => [json!("${jndi:ldap://x}"), json!("x".repeat(70))].contains(&value),
@@ -64,7 +64,7 @@ fn bad_bodies(write: &Write) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn hostile_bodies_are_refused_with_their_place_and_none_reaches_the_engine() {
+async fn hostile_bodies_are_refused_before_the_engine() {
     let server = Server::start().await;
     let all = writes(&server).await;
     let before = server.fake.submissions();
@@ -94,12 +94,12 @@ async fn hostile_bodies_are_refused_with_their_place_and_none_reaches_the_engine
 }
 
 #[tokio::test]
-async fn the_checks_stand_in_their_order_on_every_write() {
+async fn checks_run_in_their_order_on_every_write() {
     let server = Server::start().await;
     let all = writes(&server).await;
     let before = server.fake.submissions();
     for write in &all {
-        // Each request has this fault and all later ones.
+        // Each request has the fault of its line and all later faults.
         let target = format!("{}?x=1", write.target);
         let worst =
             Request::new("POST", &target).header("Content-Type", "text/plain").body("x".repeat(5_000));
@@ -121,7 +121,7 @@ async fn the_checks_stand_in_their_order_on_every_write() {
 }
 
 #[tokio::test]
-async fn each_write_happens_once_and_is_replayed_as_it_stands() {
+async fn each_write_happens_once_and_is_replayed_unchanged() {
     let server = Server::start().await;
     for write in writes(&server).await {
         let key = format!("k-{}", write.target);
@@ -147,7 +147,7 @@ async fn each_write_happens_once_and_is_replayed_as_it_stands() {
         let fingerprint = server.fake.fingerprint();
         let spaced = write.body.replace(',', " ,\n").replace(':', " : ");
         server.ask(write.sending(&key, &spaced)).await;
-        assert_eq!(server.fake.fingerprint(), fingerprint, "the same request in other clothes");
+        assert_eq!(server.fake.fingerprint(), fingerprint, "the same request in another notation");
 
         if write.body != "{}" {
             let other = server.ask(write.sending(&key, &write.other)).await;
@@ -160,7 +160,7 @@ async fn each_write_happens_once_and_is_replayed_as_it_stands() {
 }
 
 #[tokio::test]
-async fn the_same_body_at_another_s_path_is_another_request() {
+async fn equal_bodies_on_different_paths_are_different_requests() {
     let server = Server::start().await;
     open_accounts(&server).await;
     for (one, other) in [("a", "b"), ("a", "e")] {
@@ -172,7 +172,7 @@ async fn the_same_body_at_another_s_path_is_another_request() {
 }
 
 #[tokio::test]
-async fn what_the_engine_says_on_every_write() {
+async fn refusals_of_the_engine_become_problems_on_every_write() {
     let server = Server::start().await;
     let at = Time::from_ms(START.ms() - 1);
     for write in writes(&server).await {
@@ -195,7 +195,7 @@ async fn what_the_engine_says_on_every_write() {
                 assert_eq!(problem["errors"], json!([{"pointer": "/from", "message": "no such account"}]));
             }
             if code == "payment_in_progress" {
-                // Nothing was stored, so the same key is the one to come back with.
+                // Nothing was stored, so the client may reuse the key.
                 assert_eq!(
                     (&problem["retry_after_ms"], &problem["safe_new_key"]),
                     (&json!(1_000), &json!(true))
@@ -216,11 +216,12 @@ async fn what_the_engine_says_on_every_write() {
 }
 
 #[tokio::test]
-async fn work_that_takes_too_long_is_still_the_key_s() {
+async fn work_past_the_timeout_keeps_its_key() {
     let mut hasty = settings();
     hasty.request_timeout = Duration::from_millis(100);
     let server = Server::with(hasty, Duration::ZERO).await;
-    // References are the same everywhere, so what is asked about may be made where there is time.
+    // References are equal on all servers, so the objects can be created on a server with more
+    // time.
     for write in writes(&Server::start().await).await {
         server.fake.next(Next::Hang);
         let problem = server.ask(write.with("k")).await.problem(409, "idempotency_key_in_use");
@@ -229,7 +230,7 @@ async fn work_that_takes_too_long_is_still_the_key_s() {
 }
 
 #[tokio::test]
-async fn a_key_may_be_optional_and_its_absence_is_counted_by_route() {
+async fn missing_optional_keys_are_counted_by_route() {
     let mut relaxed = settings();
     relaxed.key_policy = KeyPolicy::Optional;
     let server = Server::with(relaxed, Duration::ZERO).await;
@@ -314,7 +315,7 @@ async fn forms_mean_the_same_request() {
             }
             target if target.ends_with("/post") || target.ends_with("/capture") => "amount=60",
             target if target.ends_with("/resolve") => "resolution=adopt",
-            // A rate is a number in a form; the others have no fields.
+            // A rate is a number in a form; the other routes have no such fields.
             "/v1/conversions" => continue,
             _ => "",
         };

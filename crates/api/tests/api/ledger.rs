@@ -1,4 +1,4 @@
-//! The ledger as a client sees them: making, ending, undoing and looking.
+//! The ledger as clients see it: creating, ending, reversing and reading.
 
 use crate::client::Request;
 use crate::ledger_routes::{HOLD, POST, TRANSFER, id, make, open_accounts, writes};
@@ -23,7 +23,7 @@ fn balance_of(balance: &Value) -> [i64; 5] {
 }
 
 #[tokio::test]
-async fn what_is_not_there_or_another_s_is_not_found() {
+async fn absent_and_foreign_objects_are_not_found() {
     let server = Server::start().await;
     open_accounts(&server).await;
     let account = get(&server, "/v1/accounts/a").await;
@@ -68,7 +68,7 @@ async fn what_is_not_there_or_another_s_is_not_found() {
     ] {
         server.ask(Request::get(target)).await.problem(404, "not_found");
     }
-    // A reference of another kind is none.
+    // A reference of another kind is not found.
     for target in [format!("/v1/transfers/{}", id(&posted)), format!("/v1/transactions/{}", id(&held))] {
         server.ask(Request::get(&target)).await.problem(404, "not_found");
     }
@@ -118,7 +118,7 @@ async fn refusals_are_stored_and_replayed() {
         assert_eq!(refused.header("location"), None);
         let replayed = server.ask(write.with(&format!("again-{}", write.target))).await;
         assert_eq!((replayed.header("idempotent-replayed"), &replayed.body), (Some("true"), &refused.body));
-        // Each has a key of its own.
+        // Every refusal has a separate key.
         server.fake.forget("first");
     }
     let reversal = make(&server, "/v1/transactions", "p", POST).await;
@@ -130,7 +130,7 @@ async fn refusals_are_stored_and_replayed() {
 }
 
 #[tokio::test]
-async fn accounts_by_id_and_by_code() {
+async fn accounts_are_found_by_id_and_by_code() {
     let server = Server::start().await;
     let body = r#"{"code":"shop/eu:7","asset":"usd","floor":-100,"cap":null,"shards":2,"normal_side":"debit","metadata":{"a":"b"}}"#;
     let opened = make(&server, "/v1/accounts", "k", body).await;
@@ -152,7 +152,7 @@ async fn accounts_by_id_and_by_code() {
 }
 
 #[tokio::test]
-async fn pages_and_foreign_cursors() {
+async fn lists_are_paged_and_foreign_cursors_refused() {
     let server = Server::start().await;
     open_accounts(&server).await;
     let mut entries = Vec::new();
@@ -215,7 +215,7 @@ async fn pages_and_foreign_cursors() {
 }
 
 #[tokio::test]
-async fn a_balance_now_and_as_it_was() {
+async fn balances_are_read_at_present_and_in_the_past() {
     let server = Server::start().await;
     open_accounts(&server).await;
     make(&server, "/v1/transfers", "1", TRANSFER).await;
@@ -244,7 +244,7 @@ async fn a_balance_now_and_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_transfer_held_and_ended() {
+async fn held_transfers_are_posted_voided_or_lapse() {
     let server = Server::start().await;
     open_accounts(&server).await;
     let done = make(&server, "/v1/transfers", "1", TRANSFER).await;
@@ -274,13 +274,13 @@ async fn a_transfer_held_and_ended() {
     let left = make(&server, "/v1/transfers", "3", &until).await;
     server.fake.now_ms.fetch_add(3_600_000, Ordering::SeqCst);
     let target = format!("/v1/transfers/{}", id(&left));
-    assert_eq!(get(&server, &target).await["status"], "lapsed", "whether or not the worker was there");
+    assert_eq!(get(&server, &target).await["status"], "lapsed", "even before the worker has ended the hold");
     let late = server.ask(Request::post(&format!("{target}/void"), "late", "")).await;
     assert_eq!((late.status, &late.json()["error"]), (409, &json!("hold_ended")));
 }
 
 #[tokio::test]
-async fn a_transaction_and_what_undid_it() {
+async fn reversed_transactions_name_their_reversal() {
     let server = Server::start().await;
     open_accounts(&server).await;
     let posted = make(&server, "/v1/transactions", "1", POST).await;
@@ -306,7 +306,7 @@ async fn a_transaction_and_what_undid_it() {
 }
 
 #[tokio::test]
-async fn a_conversion_books_what_rounding_leaves() {
+async fn conversions_book_the_remainder_of_rounding() {
     let server = Server::start().await;
     open_accounts(&server).await;
     let body = r#"{"from":"a","to":"e","amount":1001,"rate":0.9215,"rounding":"down","metadata":{"q":"1"}}"#;
@@ -325,7 +325,7 @@ async fn a_conversion_books_what_rounding_leaves() {
 }
 
 #[tokio::test]
-async fn assets_by_code() {
+async fn assets_are_listed_by_code() {
     let server = Server::start().await;
     for (key, code) in ["points", "Carbon", "miles"].into_iter().enumerate() {
         make(&server, "/v1/assets", &format!("k-{key}"), &format!(r#"{{"code":"{code}","exponent":3}}"#))
@@ -349,7 +349,7 @@ async fn assets_by_code() {
 }
 
 #[tokio::test]
-async fn a_thousand_at_once_each_on_its_own() {
+async fn bulk_transactions_are_posted_independently() {
     let mut roomy = settings();
     roomy.body_limit_bytes = 1 << 20;
     let server = Server::with(roomy, Duration::ZERO).await;
@@ -411,7 +411,7 @@ async fn a_charge_may_credit_any_account() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_down_shows_nothing() {
+async fn reads_fail_while_the_store_is_down() {
     let server = Server::start().await;
     let all = writes(&server).await;
     let account = get(&server, "/v1/accounts/a").await;

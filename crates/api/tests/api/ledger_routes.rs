@@ -1,19 +1,19 @@
-//! Something to test with: a few accounts and charges, and one good request of every route that writes.
+//! Fixtures: a few accounts and charges, and a valid request for every write route.
 
 use crate::client::Request;
 use crate::server::Server;
 use serde_json::Value;
 
-/// A good write.
+/// A valid write request.
 #[derive(Clone, Debug)]
 pub(crate) struct Write {
     pub(crate) target: String,
     pub(crate) body: String,
     pub(crate) status: u16,
     pub(crate) object: &'static str,
-    /// Another request to the same target.
+    /// A different request to the same target.
     pub(crate) other: String,
-    /// An API key that may, and one that may not.
+    /// An API key with the scope, and one without.
     pub(crate) keys: (&'static str, &'static str),
 }
 
@@ -22,13 +22,13 @@ impl Write {
         self.sending(key, &self.body)
     }
 
-    /// The same with another body.
+    /// The same request with another body.
     pub(crate) fn sending(&self, key: &str, body: &str) -> Request {
         Request::post(&self.target, key, body).by(self.keys.0)
     }
 }
 
-/// Makes something and hands its body over.
+/// Creates an object and returns the body of the answer.
 pub(crate) async fn make(server: &Server, target: &str, key: &str, body: &str) -> Value {
     let reply = server.ask(Request::post(target, key, body)).await;
     assert!([200, 201].contains(&reply.status), "{target} {body}: {}", reply.text());
@@ -54,7 +54,7 @@ pub(crate) const POST: &str = r#"{"entries":[{"account":"a","direction":"debit",
 const CHARGE: &str = r#"{"amount":100,"currency":"usd","payment_method":"pm"}"#;
 const HELD: &str = r#"{"amount":100,"currency":"usd","payment_method":"pm","capture":false}"#;
 
-/// One good write of every route that moves a charge or pays out, with the charges it needs.
+/// A valid request for every route that creates or changes payments, with all necessary charges.
 async fn payments(server: &Server) -> Vec<Write> {
     let captured = make(server, "/v1/charges", "captured", HELD).await;
     let voided = make(server, "/v1/charges", "voided", HELD).await;
@@ -107,7 +107,7 @@ async fn payments(server: &Server) -> Vec<Write> {
     ]
 }
 
-/// One good write of every route but charges, with everything it needs.
+/// A valid request for every write route except charges, with all necessary objects.
 pub(crate) async fn writes(server: &Server) -> Vec<Write> {
     open_accounts(server).await;
     let held = make(server, "/v1/transfers", "held", HOLD).await;

@@ -1,4 +1,4 @@
-//! How many connections, and how serving ends.
+//! The limit of connections, and how serving ends.
 
 use crate::client::Request;
 use crate::fake::Next;
@@ -17,7 +17,7 @@ async fn until_submitted(server: &Server) {
 }
 
 #[tokio::test]
-async fn one_connection_more_than_allowed_waits_its_turn() {
+async fn connections_above_the_limit_wait() {
     let mut few = settings();
     few.connections_max = 1;
     let server = Server::with(few, Duration::ZERO).await;
@@ -26,7 +26,7 @@ async fn one_connection_more_than_allowed_waits_its_turn() {
     assert_eq!(first.receive(false).await.unwrap().status, 200);
     let mut second = server.connect().await;
     second.send(Request::get("/healthz").bytes()).await;
-    // The first still has the only place: it is answered, the second is not.
+    // The first connection holds the only slot: its requests are answered, the second one waits.
     first.send(Request::get("/readyz").bytes()).await;
     tokio::select! {
         biased;
@@ -38,12 +38,12 @@ async fn one_connection_more_than_allowed_waits_its_turn() {
 }
 
 #[tokio::test]
-async fn stopping_finishes_what_has_begun() {
+async fn stopping_finishes_requests_in_flight() {
     let mut server = Server::start().await;
     let mut idle = server.connect().await;
     idle.send(Request::get("/healthz").bytes()).await;
     assert_eq!(idle.receive(false).await.unwrap().status, 200);
-    // The body of this one is still on its way when the server is told to stop.
+    // The body of this request is still incomplete when the server is told to stop.
     let mut busy = server.connect().await;
     let bytes = Request::charge("k", GOOD).bytes();
     let (begun, rest) = bytes.split_at(bytes.len() - 10);
@@ -53,7 +53,7 @@ async fn stopping_finishes_what_has_begun() {
     }
     server.stop();
     assert!(idle.is_over().await, "an idle connection is closed");
-    assert!(refuses(&server).await, "no new connection is taken");
+    assert!(refuses(&server).await, "no new connection is accepted");
     busy.send(rest).await;
     let reply = busy.receive(false).await.unwrap();
     assert_eq!((reply.status, reply.header("connection")), (201, Some("close")));

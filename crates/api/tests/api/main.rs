@@ -1,13 +1,13 @@
-//! The HTTP face over real sockets, in front of a scripted engine.
+//! The HTTP interface over real sockets, in front of a scripted engine.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod answers;
 mod canary;
 mod client;
-mod clothes;
 mod description;
 mod fake;
+mod fingerprints;
 mod framing;
 mod intake;
 mod ledger;

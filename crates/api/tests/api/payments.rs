@@ -1,4 +1,4 @@
-//! Captures, voids, refunds and dead letters as a client sees them.
+//! Captures, voids, refunds and dead letters as clients see them.
 
 use crate::client::{Reply, Request};
 use crate::fake::Next;
@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 const CHARGE: &str = r#"{"amount":1250,"currency":"usd","payment_method":"pm_card_visa"}"#;
 const HELD: &str = r#"{"amount":1250,"currency":"usd","payment_method":"pm_card_visa","capture":false}"#;
 
-/// The answer without its request's id.
+/// The answer without the request id.
 fn bare(reply: &Reply, status: u16, code: &str) -> Value {
     let mut body = reply.problem(status, code);
     body["request_id"] = Value::Null;
@@ -32,7 +32,7 @@ async fn get(server: &Server, target: &str) -> Value {
     reply.json()
 }
 
-/// A refused operation: stored, replayed, and it says where the charge stands.
+/// Checks a refused operation: the refusal is stored and replayed, and names the charge's status.
 async fn conflict(server: &Server, target: &str, key: &str, body: &str) -> Value {
     let refused = server.ask(Request::post(target, key, body)).await;
     let problem = refused.problem(409, "charge_state_conflict");
@@ -44,7 +44,7 @@ async fn conflict(server: &Server, target: &str, key: &str, body: &str) -> Value
 }
 
 #[tokio::test]
-async fn another_tenant_s_payments_are_as_absent_as_those_that_never_were() {
+async fn payments_of_other_tenants_look_absent() {
     let server = Server::start().await;
     let held = make(&server, "/v1/charges", "held", HELD).await;
     let charge = make(&server, "/v1/charges", "charge", CHARGE).await;
@@ -103,14 +103,14 @@ async fn operator_routes_need_the_scope_admin() {
         assert!(refused["detail"].as_str().unwrap().contains("`admin`"), "{refused}");
         assert_eq!(server.ask(request.by("sk_acme_admin")).await.status, 200);
     }
-    // An operator's key moves no money.
+    // An operator's key cannot move money.
     let charge = Request::charge("k", CHARGE).by("sk_acme_admin");
     server.ask(charge).await.problem(403, "forbidden");
     server.ask(Request::get("/v1/refunds").by("sk_acme_admin")).await.problem(403, "forbidden");
 }
 
 #[tokio::test]
-async fn what_the_state_does_not_allow_is_refused_with_that_state() {
+async fn operations_the_status_forbids_are_refused_with_the_status() {
     let server = Server::start().await;
     let held = make(&server, "/v1/charges", "held", HELD).await;
     let of = |part: &str| format!("/v1/charges/{}/{part}", id(&held));
@@ -148,7 +148,7 @@ async fn what_the_state_does_not_allow_is_refused_with_that_state() {
 }
 
 #[tokio::test]
-async fn a_void_frees_what_is_held_once() {
+async fn a_void_releases_the_hold_once() {
     let server = Server::start().await;
     let held = make(&server, "/v1/charges", "held", HELD).await;
     let target = format!("/v1/charges/{}/void", id(&held));
@@ -189,11 +189,11 @@ async fn a_split_charge_shows_its_wallet() {
     assert_eq!((again.header("idempotent-replayed"), &again.body), (Some("true"), &split.body));
     let refund = format!(r#"{{"charge":"{}"}}"#, id(&split.json()));
     let refunded = make(&server, "/v1/refunds", "r", &refund).await;
-    assert_eq!(refunded["amount"], 1_000, "what the card paid");
+    assert_eq!(refunded["amount"], 1_000, "the card's part");
 }
 
 #[tokio::test]
-async fn pages_of_refunds() {
+async fn refunds_are_listed_in_pages() {
     let server = Server::start().await;
     let charge = make(&server, "/v1/charges", "charge", CHARGE).await;
     let mut made = Vec::new();
@@ -222,7 +222,7 @@ async fn pages_of_refunds() {
 }
 
 #[tokio::test]
-async fn dead_letters_are_listed_and_worked_off() {
+async fn dead_letters_are_listed_and_resolved() {
     let server = Server::start().await;
     let mut letters = Vec::new();
     for number in 0..3 {
@@ -252,7 +252,7 @@ async fn dead_letters_are_listed_and_worked_off() {
     assert_eq!((again.header("idempotent-replayed"), &again.body), (Some("true"), &resolved.body));
     server.ask(Request::post(&target, "k2", fail).by("sk_acme_admin")).await.problem(404, "not_found");
     ask(&format!("/v1/dead-letters/{}", letters[0])).await.problem(404, "not_found");
-    // One that is gone is still a place to go on from.
+    // A resolved dead letter is still a valid cursor.
     let rest = ask(&format!("/v1/dead-letters?starting_after={}", letters[0])).await.json();
     assert_eq!(ids(&rest), [letters[1].as_str(), &letters[2]]);
     for query in ["limit=x", "starting_after=dl_1", "state=open"] {
@@ -261,7 +261,7 @@ async fn dead_letters_are_listed_and_worked_off() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_down_hides_no_payment_as_absent() {
+async fn payments_are_not_reported_absent_while_the_store_is_down() {
     let server = Server::start().await;
     let charge = make(&server, "/v1/charges", "charge", CHARGE).await;
     let refund = make(&server, "/v1/refunds", "r", &format!(r#"{{"charge":"{}"}}"#, id(&charge))).await;
@@ -279,7 +279,7 @@ async fn a_store_that_is_down_hides_no_payment_as_absent() {
 }
 
 #[tokio::test]
-async fn a_payout_is_made_replayed_shown_and_listed() {
+async fn payouts_are_created_replayed_read_and_listed() {
     let server = Server::start().await;
     let body = r#"{"amount":800,"currency":"usd","destination":"ba_1","metadata":{"week":"46"}}"#;
     let first = server.ask(Request::post("/v1/payouts", "p1", body)).await;
@@ -304,7 +304,7 @@ async fn a_payout_is_made_replayed_shown_and_listed() {
 }
 
 #[tokio::test]
-async fn another_tenant_s_payouts_are_as_absent_as_those_that_never_were() {
+async fn payouts_of_other_tenants_look_absent() {
     let server = Server::start().await;
     let payout = make(&server, "/v1/payouts", "p", r#"{"amount":1,"currency":"usd"}"#).await;
     let charge = make(&server, "/v1/charges", "c", CHARGE).await;
@@ -328,7 +328,7 @@ async fn another_tenant_s_payouts_are_as_absent_as_those_that_never_were() {
 }
 
 #[tokio::test]
-async fn a_payout_whose_outcome_is_not_known_is_named() {
+async fn pending_payouts_are_named_in_the_problem() {
     let server = Server::start().await;
     let payment = Payment::Payout(PayoutId::from_i64(9));
     let pending = Submitted::Pending { payment, retry_after: Span::from_ms(1_500) };

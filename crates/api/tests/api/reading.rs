@@ -1,4 +1,4 @@
-//! Looking at charges, their timelines and keys.
+//! Reading charges, timelines and keys.
 
 use crate::client::Request;
 use crate::fake::ACME;
@@ -32,7 +32,7 @@ fn ids(list: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn pages_of_charges() {
+async fn charges_are_listed_in_pages() {
     let server = Server::start().await;
     assert_eq!(
         server.ask(Request::get("/v1/charges")).await.text(),
@@ -65,7 +65,7 @@ async fn pages_of_charges() {
 }
 
 #[tokio::test]
-async fn another_tenant_s_charge_is_as_absent_as_one_that_never_was() {
+async fn charges_of_other_tenants_look_absent() {
     let server = Server::start().await;
     let id = make(&server, 1).await.remove(0);
     let never = server.fake.reference(ChargeId::from_i64(999));
@@ -93,7 +93,7 @@ async fn another_tenant_s_charge_is_as_absent_as_one_that_never_was() {
 }
 
 #[tokio::test]
-async fn a_timeline_in_order() {
+async fn timelines_are_in_order() {
     let server = Server::start().await;
     let id = make(&server, 1).await.remove(0);
     let path = format!("/v1/charges/{id}/timeline");
@@ -111,10 +111,10 @@ async fn a_timeline_in_order() {
 }
 
 #[tokio::test]
-async fn where_a_key_stands() {
+async fn keys_report_their_state() {
     let server = Server::start().await;
     let key = IdempotencyKey::from_text(b"order/42 +%".trim_ascii()).err();
-    assert!(key.is_some(), "a space is no part of a key");
+    assert!(key.is_some(), "a key contains no space");
     let claim = ClaimId::new(ACME, &IdempotencyKey::from_text(b"order/42+%").unwrap());
     let record = Claim {
         id: claim,
@@ -153,7 +153,7 @@ async fn where_a_key_stands() {
 }
 
 #[tokio::test]
-async fn numbers_tell_what_happened() {
+async fn metrics_count_requests_and_claims() {
     let server = Server::start().await;
     make(&server, 2).await;
     server.ask(Request::get("/nowhere")).await;
@@ -178,7 +178,7 @@ async fn numbers_tell_what_happened() {
 }
 
 #[tokio::test]
-async fn a_read_that_never_ends_is_ended() {
+async fn reads_are_cut_at_the_request_timeout() {
     let mut hasty = settings();
     hasty.request_timeout = Duration::from_millis(50);
     let server = Server::with(hasty, Duration::ZERO).await;

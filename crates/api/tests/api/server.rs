@@ -59,26 +59,25 @@ impl Server {
         Connection::open(self.address).await
     }
 
-    /// One request on a connection of its own.
+    /// Sends a request on a new connection.
     pub(crate) async fn ask(&self, request: Request) -> Reply {
         let mut connection = self.connect().await;
         connection.send(request.bytes()).await;
         connection.receive(request.is_head()).await.expect("an answer")
     }
 
-    /// Bytes that need not be a request.
-    pub(crate) async fn shout(&self, bytes: impl AsRef<[u8]>) -> Option<Reply> {
+    /// Sends bytes that need not be a request.
+    pub(crate) async fn send_raw(&self, bytes: impl AsRef<[u8]>) -> Option<Reply> {
         let mut connection = self.connect().await;
         connection.send(bytes).await;
         connection.receive(false).await
     }
 
-    /// Tells the server to stop.
     pub(crate) fn stop(&mut self) {
         self.stop.take().unwrap().send(()).unwrap();
     }
 
-    /// Waits for its end.
+    /// Waits for the server to end.
     pub(crate) async fn ended(&mut self) -> Drained {
         self.running.join_next().await.unwrap().unwrap()
     }

@@ -1,4 +1,5 @@
-//! Clients that are slow, stop, or go away: each costs a connection for a bounded time, and none costs more.
+//! Slow, stalled and vanishing clients. Each may hold its own connection for a bounded time, and
+//! nothing else.
 
 use crate::client::Request;
 use crate::server::{Server, settings};
@@ -7,10 +8,10 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 const SHORT: Duration = Duration::from_millis(60);
-/// Between two bytes: far less than the limit, which is on the whole and not on each.
+/// The pause between two bytes, far below the limit, which applies to the whole request.
 const PAUSE: Duration = Duration::from_millis(5);
 
-async fn patient_for(request: Duration, header: Duration) -> Server {
+async fn server_with_timeouts(request: Duration, header: Duration) -> Server {
     let mut hasty = settings();
     (hasty.request_timeout, hasty.header_timeout) = (request, header);
     Server::with(hasty, Duration::ZERO).await
@@ -19,16 +20,16 @@ async fn patient_for(request: Duration, header: Duration) -> Server {
 const LONG: Duration = Duration::from_secs(30);
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_waited_for_so_long() {
-    let server = patient_for(SHORT, LONG).await;
-    server.shout(head("Content-Length: 10\r\n") + "{").await.unwrap().problem(408, "request_timeout");
+async fn missing_bodies_time_out() {
+    let server = server_with_timeouts(SHORT, LONG).await;
+    server.send_raw(head("Content-Length: 10\r\n") + "{").await.unwrap().problem(408, "request_timeout");
     server
-        .shout(head("Transfer-Encoding: chunked\r\n") + "5\r\n{")
+        .send_raw(head("Transfer-Encoding: chunked\r\n") + "5\r\n{")
         .await
         .unwrap()
         .problem(408, "request_timeout");
     server
-        .shout(head("Transfer-Encoding: chunked\r\n") + "1\r\n{\r\n")
+        .send_raw(head("Transfer-Encoding: chunked\r\n") + "1\r\n{\r\n")
         .await
         .unwrap()
         .problem(408, "request_timeout");
@@ -36,8 +37,8 @@ async fn a_body_that_does_not_come_is_waited_for_so_long() {
 }
 
 #[tokio::test]
-async fn a_body_that_comes_byte_by_byte_is_waited_for_no_longer() {
-    let server = patient_for(SHORT, LONG).await;
+async fn trickling_bodies_time_out_as_well() {
+    let server = server_with_timeouts(SHORT, LONG).await;
     let mut connection = server.connect().await;
     connection.send(head("Content-Length: 1000\r\n")).await;
     let reply = loop {
@@ -53,7 +54,7 @@ async fn a_body_that_comes_byte_by_byte_is_waited_for_no_longer() {
 }
 
 #[tokio::test]
-async fn a_body_that_comes_byte_by_byte_in_time_is_read() {
+async fn trickling_bodies_that_end_in_time_are_read() {
     let server = Server::start().await;
     let mut connection = server.connect().await;
     connection.send(head(&format!("Content-Length: {}\r\n", GOOD.len()))).await;
@@ -65,8 +66,8 @@ async fn a_body_that_comes_byte_by_byte_in_time_is_read() {
 }
 
 #[tokio::test]
-async fn headers_that_do_not_end_close_the_connection() {
-    let server = patient_for(LONG, SHORT).await;
+async fn unfinished_headers_close_the_connection() {
+    let server = server_with_timeouts(LONG, SHORT).await;
     let mut connection = server.connect().await;
     connection.send("GET /healthz HTTP/1.1\r\nA: ").await;
     assert!(connection.is_over().await, "closed without an answer");
@@ -81,7 +82,7 @@ async fn headers_that_do_not_end_close_the_connection() {
             () = sleep(PAUSE) => {}
         }
     }
-    // Between two requests the same time is given.
+    // The wait between two requests has the same limit.
     let mut again = server.connect().await;
     again.send(Request::get("/healthz").bytes()).await;
     assert_eq!(again.receive(false).await.unwrap().status, 200);
@@ -89,10 +90,10 @@ async fn headers_that_do_not_end_close_the_connection() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_is_let_go() {
-    let server = patient_for(SHORT, LONG).await;
+async fn clients_that_read_nothing_are_disconnected() {
+    let server = server_with_timeouts(SHORT, LONG).await;
     let mut connection = server.connect().await;
-    // The answers are far more than the buffers between the two hold; not one is read.
+    // The answers exceed all buffers in between, and the client reads none of them.
     connection.send(Request::get("/openapi.json").bytes().repeat(1_000)).await;
     let given_up = async {
         while connection.try_send(b"x").await.is_ok() {
@@ -104,7 +105,7 @@ async fn a_client_that_reads_nothing_is_let_go() {
 }
 
 #[tokio::test]
-async fn a_client_that_has_said_everything_gets_its_answer() {
+async fn half_closed_clients_get_their_answer() {
     let server = Server::start().await;
     let mut connection = server.connect().await;
     connection.send(Request::charge("k", GOOD).bytes()).await;
@@ -115,7 +116,7 @@ async fn a_client_that_has_said_everything_gets_its_answer() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_inside_its_request_leaves_nothing() {
+async fn aborted_requests_have_no_effect() {
     let server = Server::start().await;
     let bytes = Request::charge("k", GOOD).bytes();
     for length in [1, 20, bytes.len() / 2, bytes.len() - 1] {

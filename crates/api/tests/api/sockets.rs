@@ -7,7 +7,7 @@ use std::time::Duration;
 
 pub(crate) const GOOD: &str = r#"{"amount":1250,"currency":"usd","payment_method":"pm_card_visa"}"#;
 
-/// The head of a charge, for bodies that are not announced by their length.
+/// The headers of a charge, for bodies that are not announced by their length.
 pub(crate) fn head(more: &str) -> String {
     format!(
         "POST /v1/charges HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk_acme\r\nIdempotency-Key: k\r\nContent-Type: application/json\r\n{more}\r\n"
@@ -19,7 +19,7 @@ fn chunked(body: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_is_no_request_gets_a_problem_too() {
+async fn unparsable_requests_get_a_problem() {
     let server = Server::start().await;
     for (bytes, status, code) in [
         ("nonsense\r\n\r\n".to_owned(), 400, "malformed_request"),
@@ -42,17 +42,17 @@ async fn what_is_no_request_gets_a_problem_too() {
         (format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(65)), 431, "headers_too_large"),
         (format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(200)), 431, "headers_too_large"),
     ] {
-        let reply = server.shout(&bytes).await;
+        let reply = server.send_raw(&bytes).await;
         let reply = reply.unwrap_or_else(|| panic!("no answer to {}", bytes.get(..200).unwrap_or(&bytes)));
         reply.problem(status, code);
     }
     assert_eq!(server.fake.submissions(), 0);
     let fits = format!("GET /healthz HTTP/1.1\r\nHost: x\r\n{}\r\n", "A: b\r\n".repeat(63));
-    assert_eq!(server.shout(&fits).await.unwrap().status, 200);
+    assert_eq!(server.send_raw(&fits).await.unwrap().status, 200);
 }
 
 #[tokio::test]
-async fn a_refusal_after_good_answers_is_whole_too() {
+async fn refusals_after_other_answers_are_complete() {
     let server = Server::start().await;
     let mut slow = server.connect().await;
     slow.send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").await;
@@ -74,34 +74,34 @@ async fn a_refusal_after_good_answers_is_whole_too() {
 }
 
 #[tokio::test]
-async fn bodies_in_chunks() {
+async fn chunked_bodies_are_read() {
     let server = Server::start().await;
     let whole = head("Transfer-Encoding: chunked\r\n") + &chunked(GOOD);
-    let first = server.shout(&whole).await.unwrap();
+    let first = server.send_raw(&whole).await.unwrap();
     assert_eq!(first.status, 201, "{}", first.text());
     let (left, right) = GOOD.split_at(9);
     let pieces = format!("9\r\n{left}\r\n{:x};ext=1\r\n{right}\r\n0\r\nTrailer: x\r\n\r\n", right.len());
-    let again = server.shout(head("Transfer-Encoding: chunked\r\n") + &pieces).await.unwrap();
+    let again = server.send_raw(head("Transfer-Encoding: chunked\r\n") + &pieces).await.unwrap();
     assert_eq!((again.status, again.header("idempotent-replayed")), (201, Some("true")));
 
     let much =
         head("Transfer-Encoding: chunked\r\n") + &format!("800\r\n{}\r\n", " ".repeat(2_048)).repeat(3);
-    server.shout(&much).await.unwrap().problem(413, "body_too_large");
+    server.send_raw(&much).await.unwrap().problem(413, "body_too_large");
     let broken = head("Transfer-Encoding: chunked\r\n") + "zz\r\n";
-    server.shout(&broken).await.unwrap().problem(400, "malformed_request");
+    server.send_raw(&broken).await.unwrap().problem(400, "malformed_request");
 }
 
 #[tokio::test]
-async fn a_body_is_bounded_before_it_is_read() {
+async fn body_limits_apply_before_reading() {
     let server = Server::start().await;
-    // Nothing of the body is sent: only the announced length can have been judged.
+    // No body is sent, so only the announced length can cause the refusal.
     for (length, status, code) in [
         ("4097", 413, "body_too_large"),
         ("99999999999", 413, "body_too_large"),
         ("18446744073709551615", 431, "headers_too_large"),
         ("18446744073709551616", 400, "malformed_request"),
     ] {
-        let reply = server.shout(head(&format!("Content-Length: {length}\r\n"))).await;
+        let reply = server.send_raw(head(&format!("Content-Length: {length}\r\n"))).await;
         reply.unwrap().problem(status, code);
     }
     let padded = format!("{GOOD}{}", " ".repeat(4_096 - GOOD.len()));
@@ -109,7 +109,7 @@ async fn a_body_is_bounded_before_it_is_read() {
 }
 
 #[tokio::test]
-async fn waiting_for_leave_to_send() {
+async fn expect_100_continue_is_honored() {
     let server = Server::start().await;
     let mut connection = server.connect().await;
     let length = format!("Expect: 100-continue\r\nContent-Length: {}\r\n", GOOD.len());
@@ -120,7 +120,7 @@ async fn waiting_for_leave_to_send() {
 }
 
 #[tokio::test]
-async fn old_and_bare_clients() {
+async fn http_1_0_and_head_requests_are_answered() {
     let server = Server::start().await;
     let mut connection = server.connect().await;
     connection.send("GET /healthz HTTP/1.0\r\n\r\n").await;
@@ -138,7 +138,7 @@ async fn old_and_bare_clients() {
 }
 
 #[tokio::test]
-async fn requests_in_one_breath_are_answered_in_order() {
+async fn pipelined_requests_are_answered_in_order() {
     let server = Server::start().await;
     let mut connection = server.connect().await;
     let mut bytes = Vec::new();
@@ -155,7 +155,7 @@ async fn requests_in_one_breath_are_answered_in_order() {
 }
 
 #[tokio::test]
-async fn work_that_takes_too_long_is_still_the_key_s() {
+async fn work_past_the_timeout_keeps_its_key() {
     let mut hasty = settings();
     hasty.request_timeout = Duration::from_millis(50);
     let server = Server::with(hasty, Duration::ZERO).await;

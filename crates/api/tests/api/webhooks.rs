@@ -1,4 +1,4 @@
-//! What a provider sends: refused before it is read unless it is the provider's, and then a hint and nothing more.
+//! Webhooks: an event without a valid signature is refused; a valid one is a hint and nothing more.
 
 use crate::client::Request;
 use crate::server::{Server, settings};
@@ -12,7 +12,7 @@ use counterfoil_gateway::inbox::{ProviderEvent, Unopened};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// An inbox whose signatures are words, and whose events are the reference itself.
+/// An inbox with plain words as signatures and plain references as events.
 pub(crate) struct Postbox;
 
 impl Inbox for Postbox {
@@ -45,7 +45,7 @@ fn delivery(signature: &str, body: &str) -> Request {
 }
 
 #[tokio::test]
-async fn what_is_not_the_providers_is_refused_with_its_reason_and_hints_at_nothing() {
+async fn unsigned_deliveries_are_refused_with_a_reason() {
     let server = Server::start().await;
     let charge = server.fake.reference(ChargeId::from_i64(7));
     for (request, words) in [
@@ -64,7 +64,7 @@ async fn what_is_not_the_providers_is_refused_with_its_reason_and_hints_at_nothi
 }
 
 #[tokio::test]
-async fn a_provider_nobody_knows_is_not_found_whatever_it_sends() {
+async fn unknown_providers_are_not_found() {
     let server = Server::start().await;
     let charge = server.fake.reference(ChargeId::from_i64(7));
     for path in ["adyen", "Stripe", "stripe2", "%73tripe", "counterfoil"] {
@@ -83,7 +83,7 @@ async fn a_provider_nobody_knows_is_not_found_whatever_it_sends() {
 }
 
 #[tokio::test]
-async fn a_delivery_is_bounded_before_it_is_checked() {
+async fn deliveries_are_bounded_before_verification() {
     let server = Server::with(ApiSettings { body_limit_bytes: 1_024, ..settings() }, Duration::ZERO).await;
     let large = server.ask(delivery("good", &"x".repeat(1_025))).await;
     large.problem(413, "body_too_large");
@@ -93,14 +93,14 @@ async fn a_delivery_is_bounded_before_it_is_checked() {
 }
 
 #[tokio::test]
-async fn what_is_signed_and_no_event_is_an_invalid_request() {
+async fn signed_deliveries_without_an_event_are_invalid() {
     let server = Server::start().await;
     let problem = server.ask(delivery("good", "")).await.problem(400, "invalid_request");
     assert!(problem["errors"][0]["message"].as_str().unwrap().contains("no JSON object"), "{problem}");
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_be_asked_wants_the_event_again() {
+async fn deliveries_fail_while_the_store_is_down() {
     let server = Server::start().await;
     server.fake.store_down.store(true, Ordering::SeqCst);
     let charge = server.fake.reference(ChargeId::from_i64(7));
@@ -108,7 +108,7 @@ async fn a_store_that_cannot_be_asked_wants_the_event_again() {
 }
 
 #[tokio::test]
-async fn every_event_gets_the_same_answer_and_only_a_payment_of_ours_is_hinted_at() {
+async fn all_events_get_the_same_answer_and_only_own_payments_are_hinted() {
     let server = Server::start().await;
     let references = &server.fake.references;
     let payout = references.seal(ReferenceKind::Payout, 8).to_string();

@@ -1,62 +1,60 @@
-//! Audit records: every claim, change of hands, provider attempt, answer and operator act, committed with its
-//! effect. They hold no personal data by construction: kinds, numbers, and words from closed lists.
+//! Audit records: every claim, takeover, provider attempt, answer and operator action, committed
+//! with its effect. Records contain only kinds, numbers and names from closed lists, so they hold
+//! no personal data.
 
 use crate::types::id::{SubjectId, TenantId};
 use crate::types::time::Time;
 use crate::types::ulid::Ulid;
 
-/// The id of the first record of a decision: it sorts by time, then by the claim's new revision, so a timeline
-/// reads in the order of its commits even within one millisecond. The low byte is left to siblings
-/// ([`Ulid::after`]).
+/// The id of the first record of a decision. Ids sort by time and then by the claim's new revision,
+/// so a timeline keeps the order of commits within one millisecond. The low byte numbers further
+/// records of the decision ([`Ulid::after`]).
 pub fn record_id(at: Time, revision: u64, chance: u128) -> Ulid {
     const CHANCE_BITS: u128 = (1 << 48) - 1;
     let order = u128::from(revision & 0xff_ffff) << 56;
     Ulid::new(at, order | ((chance & CHANCE_BITS) << 8))
 }
 
-/// One audited step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRecord {
-    /// Sorts as time does, within a decision as written.
+    /// Sorts by time, and within a decision by the order of writing.
     pub id: Ulid,
-    /// Whose it is.
     pub tenant: TenantId,
-    /// What it belongs to.
+    /// The owner of the timeline.
     pub subject: SubjectId,
-    /// When it was decided, on the store's clock.
+    /// The time of the decision, on the store's clock.
     pub at: Time,
-    /// The fence it was decided under.
+    /// The fence of the decision.
     pub fence: u64,
-    /// What happened.
     pub kind: AuditKind,
-    /// More about it, as `name=value` words.
+    /// Details as `name=value` pairs.
     pub detail: String,
 }
 
-/// What can happen.
+/// The kinds of audit records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuditKind {
     /// A key was claimed and its work enqueued.
     Claimed,
-    /// Another attempt began under a higher fence.
+    /// A new attempt began under a higher fence.
     TakenOver,
-    /// The provider answered, or did not.
+    /// The provider answered, or the call had no answer.
     ProviderAnswered,
-    /// The provider was asked what it knows.
+    /// The provider was queried.
     ProviderQueried,
     /// The outcome is not known yet, or the attempt is put off.
     Pending,
     /// The answer was stored.
     Settled,
-    /// A human is needed.
+    /// Only a human can continue.
     Parked,
-    /// An account or asset was made.
+    /// An account or asset was created.
     Opened,
     /// A transaction was written.
     Posted,
     /// A request was refused for good.
     Refused,
-    /// A human settled what was parked.
+    /// A human resolved parked work.
     Resolved,
 }
 
@@ -75,7 +73,7 @@ const KINDS: [AuditKind; 11] = [
 ];
 
 impl AuditKind {
-    /// The word clients and operators see.
+    /// The name clients and operators see.
     pub const fn name(self) -> &'static str {
         match self {
             AuditKind::Claimed => "claimed",
@@ -92,7 +90,6 @@ impl AuditKind {
         }
     }
 
-    /// The kind of that name.
     pub fn parse(name: &str) -> Option<AuditKind> {
         KINDS.into_iter().find(|kind| kind.name() == name)
     }
@@ -103,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_of_one_millisecond_sort_by_revision_and_siblings_stay_between() {
+    fn records_of_one_millisecond_sort_by_revision_and_then_by_number() {
         let at = Time::from_ms(5);
         let first = record_id(at, 1, u128::MAX);
         let second = record_id(at, 2, 0);
@@ -111,7 +108,7 @@ mod tests {
         assert!(second < record_id(Time::from_ms(6), 1, 0));
     }
 
-    /// Time, 24 bits of revision, 48 of chance, 8 for siblings.
+    /// Time, 24 bits of revision, 48 random bits, 8 bits for further records.
     #[test]
     fn golden_record_id() {
         let id = record_id(Time::from_ms(5), 0x0100_0003, 0xffff_0123_4567_89ab);

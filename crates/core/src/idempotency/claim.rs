@@ -1,8 +1,8 @@
 //! The idempotency record and its state machine.
 //!
-//! [`Claim::on`] is the one place where a claim changes; illegal pairs are listed, so a new state or event fails
-//! the build there. [`Claim::meet`] says what a request that finds the record gets. Neither reads a clock: `now`
-//! is the store's time.
+//! [`Claim::on`] is the only transition function. It lists illegal pairs, so a new state or event
+//! fails the build there. [`Claim::meet`] decides what a request gets that finds the record.
+//! Neither reads a clock: `now` is the store's time.
 
 use super::fingerprint::Fingerprint;
 use super::key::IdempotencyKey;
@@ -13,80 +13,67 @@ use crate::types::id::{Holder, SubjectId, TenantId};
 use crate::types::time::{Span, Time};
 use crate::types::ulid::Ulid;
 
-/// Identifies a claim: the digest of tenant and key. The key's own text is not kept.
+/// Identifies a claim: the digest of tenant and key. The store does not keep the key's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClaimId(Digest);
 
 impl ClaimId {
-    /// The claim of `key` within `tenant`.
+    /// The id of the tenant's claim for `key`.
     pub fn new(tenant: TenantId, key: &IdempotencyKey) -> ClaimId {
         ClaimId(Digest::of("counterfoil/claim/1", &[&tenant.to_i64().to_be_bytes(), key.as_str().as_bytes()]))
     }
 
-    /// As stored.
     pub const fn from_digest(digest: Digest) -> ClaimId {
         ClaimId(digest)
     }
 
-    /// To store.
     pub const fn digest(&self) -> &Digest {
         &self.0
     }
 }
 
-/// The idempotency record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Claim {
-    /// Tenant and key, digested.
+    /// The digest of tenant and key.
     pub id: ClaimId,
-    /// Whose it is.
     pub tenant: TenantId,
-    /// What the first request asked for.
+    /// The fingerprint of the first request.
     pub fingerprint: Fingerprint,
-    /// What this key makes; minted with the claim.
+    /// The object created or moved under the key; minted with the claim.
     pub subject: SubjectId,
-    /// Which kind of thing that is.
+    /// The kind of the subject.
     pub makes: Resource,
-    /// The request that made the claim; it stands in stored error bodies.
+    /// The request behind the claim. Stored error bodies contain the id.
     pub request: Ulid,
-    /// When the key was first used.
+    /// The time at which the key was first used.
     pub created_at: Time,
-    /// Grows with every change of hands; a writer with an older fence has lost.
+    /// Grows with every change of holder. A writer with an older fence has lost.
     pub fence: u64,
-    /// Grows with every write of the record: what a compare-and-swap compares.
+    /// Grows with every write of the record, for compare-and-swap.
     pub revision: u64,
-    /// How often somebody set out to execute the request.
+    /// The number of times that a holder began to execute the request.
     pub attempts: u32,
-    /// Where it stands.
     pub state: ClaimState,
 }
 
-/// The kinds of things a key can make or move.
+/// The kinds of objects that a key can create or move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Resource {
-    /// A charge.
     Charge,
-    /// A ledger account.
     Account,
-    /// An asset of the tenant's own.
+    /// A tenant's own asset.
     Asset,
-    /// A transfer, held or not.
+    /// A transfer, held or posted.
     Transfer,
-    /// A transaction.
     Transaction,
-    /// Many transactions.
     Bulk,
-    /// Nothing new: an account has another spread.
+    /// No new object: an account has another number of shards.
     Shards,
-    /// A capture of a charge.
     Capture,
-    /// A void of a charge.
     Void,
-    /// A refund of a charge.
     Refund,
-    /// Nothing new: a dead letter is resolved.
+    /// No new object: a dead letter is resolved.
     Resolution,
-    /// A payout.
     Payout,
 }
 
@@ -106,7 +93,7 @@ const RESOURCES: [Resource; 12] = [
 ];
 
 impl Resource {
-    /// The word clients and stores see.
+    /// The name clients and stores see.
     pub const fn name(self) -> &'static str {
         match self {
             Resource::Charge => "charge",
@@ -124,127 +111,113 @@ impl Resource {
         }
     }
 
-    /// The resource of that name.
     pub fn parse(name: &str) -> Option<Resource> {
         RESOURCES.into_iter().find(|resource| resource.name() == name)
     }
 }
 
-/// Where a claim stands. Data lives in the state that owns it.
+/// The state of a claim. Each state owns its data.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ClaimState {
-    /// Somebody executes it, under a lease.
+    /// A holder executes the request under a lease.
     InFlight(Lease),
-    /// Certainly not executed; it may be tried again from `not_before` on.
-    FailedRetry {
-        /// When the next attempt is due.
-        not_before: Time,
-    },
-    /// Perhaps executed. It leaves this state only on evidence or by an operator.
+    /// Certainly not executed; may be tried again from `not_before`.
+    FailedRetry { not_before: Time },
+    /// Perhaps executed. Only evidence or an operator ends this state.
     Uncertain(Custody),
-    /// Executed; the answer is replayed.
+    /// Executed; retries get the answer.
     Completed(Settled),
-    /// Refused for good; the refusal is replayed.
+    /// Refused for good; retries get the refusal.
     FailedTerminal(Settled),
-    /// The answer was dropped after its window; only the tombstone is left.
+    /// The answer was dropped after its window; only the tombstone remains.
     Expired {
-        /// When the key is free again.
+        /// The instant from which the key is free.
         tombstone_until: Time,
     },
 }
 
-/// Who works on an uncertain claim.
+/// Whether a holder works on an uncertain claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Custody {
-    /// Nobody before this instant.
+    /// No holder; work continues at `not_before`.
     Waiting {
-        /// When evidence is sought again.
+        /// The next search for evidence.
         not_before: Time,
     },
-    /// Somebody seeks evidence, under a lease.
+    /// A holder looks for evidence under a lease.
     Held(Lease),
 }
 
-/// The right to execute, for a while.
+/// The right to execute, until an instant of the store's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
-    /// Who holds it.
     pub holder: Holder,
-    /// It is over at this instant unless renewed.
+    /// The end of the lease, unless renewed.
     pub until: Time,
-    /// It cannot be renewed past this instant.
+    /// The limit of all renewals.
     pub ceiling: Time,
 }
 
-/// An answer and how long it is kept.
+/// An answer and its windows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Settled {
-    /// What every retry gets.
+    /// The answer to every retry.
     pub reply: Reply,
-    /// Until when.
     pub windows: Windows,
 }
 
-/// How leases are given.
+/// The lengths of leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeasePolicy {
-    /// Length of a lease and of each renewal.
+    /// The length of a lease and of each renewal.
     pub lease: Span,
-    /// Longest time one holder may keep it.
+    /// The longest time for which a holder may keep a lease.
     pub ceiling: Span,
 }
 
 impl LeasePolicy {
-    /// A fresh lease for `holder`.
+    /// A new lease for `holder`.
     pub const fn grant(&self, holder: Holder, now: Time) -> Lease {
         Lease { holder, until: now.plus(self.lease), ceiling: now.plus(self.ceiling) }
     }
 }
 
 impl Lease {
-    /// Whether anybody may take over.
+    /// Whether a new holder may take over.
     pub const fn is_over(&self, now: Time) -> bool {
         self.until.ms() <= now.ms()
     }
 }
 
-/// What may happen to a claim.
+/// The events of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimEvent {
     /// The holder is still at work.
     Renewed {
-        /// The new end of the lease, cut at its ceiling.
+        /// The new end of the lease; the ceiling limits it.
         until: Time,
     },
-    /// Somebody else continues; the old holder has lost, whether it knows or not.
+    /// A new holder takes over. The old holder has lost, even without knowing.
     TakenOver(Lease),
     /// The provider approved.
     Completed(Settled),
-    /// The provider refused, or nothing happened and nothing will.
+    /// The provider refused, or nothing was executed and nothing will be.
     Failed(Settled),
-    /// Nothing happened; try again later.
-    PutOff {
-        /// When.
-        not_before: Time,
-    },
-    /// It may have happened; seek evidence later.
-    Doubted {
-        /// When.
-        not_before: Time,
-    },
-    /// The replay window is over and the answer is dropped.
+    /// Nothing was executed; try again later.
+    PutOff { not_before: Time },
+    /// The request may have been executed; look for evidence later.
+    Doubted { not_before: Time },
+    /// The replay window is over, and the answer is dropped.
     Aged {
-        /// When the key is free again.
+        /// The instant from which the key is free.
         tombstone_until: Time,
     },
 }
 
-/// A pair of state and event that must not meet.
+/// An event that the claim's state does not allow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IllegalMove {
-    /// The state's name.
     pub from: &'static str,
-    /// The event's name.
     pub event: &'static str,
 }
 
@@ -261,7 +234,7 @@ impl ClaimState {
         }
     }
 
-    /// The lease, where somebody holds one.
+    /// The current lease, if any.
     pub const fn lease(&self) -> Option<Lease> {
         match self {
             ClaimState::InFlight(lease) | ClaimState::Uncertain(Custody::Held(lease)) => Some(*lease),
@@ -273,7 +246,7 @@ impl ClaimState {
         }
     }
 
-    /// The stored answer, where there is one.
+    /// The stored answer, if any.
     pub const fn settled(&self) -> Option<&Settled> {
         match self {
             ClaimState::Completed(settled) | ClaimState::FailedTerminal(settled) => Some(settled),
@@ -300,38 +273,39 @@ impl ClaimEvent {
 }
 
 impl Claim {
-    /// The claim after `event`. The one transition function.
+    /// The claim after `event`. The only transition function.
     pub fn on(&self, event: ClaimEvent) -> Result<Claim, IllegalMove> {
-        let (state, handed_over) = match (&self.state, event) {
+        let is_takeover = matches!(event, ClaimEvent::TakenOver(_));
+        let state = match (&self.state, event) {
             (ClaimState::InFlight(lease), ClaimEvent::Renewed { until }) => {
-                (ClaimState::InFlight(lease.renewed(until)), false)
-            }
-            (ClaimState::InFlight(_) | ClaimState::FailedRetry { .. }, ClaimEvent::TakenOver(lease)) => {
-                (ClaimState::InFlight(lease), true)
+                ClaimState::InFlight(lease.renewed(until))
             }
             (ClaimState::InFlight(_), ClaimEvent::PutOff { not_before }) => {
-                (ClaimState::FailedRetry { not_before }, false)
+                ClaimState::FailedRetry { not_before }
+            }
+            (ClaimState::InFlight(_) | ClaimState::FailedRetry { .. }, ClaimEvent::TakenOver(lease)) => {
+                ClaimState::InFlight(lease)
             }
             (ClaimState::Uncertain(Custody::Held(lease)), ClaimEvent::Renewed { until }) => {
-                (ClaimState::Uncertain(Custody::Held(lease.renewed(until))), false)
+                ClaimState::Uncertain(Custody::Held(lease.renewed(until)))
             }
             (ClaimState::Uncertain(_), ClaimEvent::TakenOver(lease)) => {
-                (ClaimState::Uncertain(Custody::Held(lease)), true)
+                ClaimState::Uncertain(Custody::Held(lease))
             }
             (
                 ClaimState::InFlight(_) | ClaimState::Uncertain(Custody::Held(_)),
                 ClaimEvent::Doubted { not_before },
-            ) => (ClaimState::Uncertain(Custody::Waiting { not_before }), false),
+            ) => ClaimState::Uncertain(Custody::Waiting { not_before }),
             (ClaimState::InFlight(_) | ClaimState::Uncertain(_), ClaimEvent::Completed(settled)) => {
-                (ClaimState::Completed(settled), false)
+                ClaimState::Completed(settled)
             }
             (ClaimState::InFlight(_) | ClaimState::Uncertain(_), ClaimEvent::Failed(settled)) => {
-                (ClaimState::FailedTerminal(settled), false)
+                ClaimState::FailedTerminal(settled)
             }
             (
                 ClaimState::Completed(_) | ClaimState::FailedTerminal(_),
                 ClaimEvent::Aged { tombstone_until },
-            ) => (ClaimState::Expired { tombstone_until }, false),
+            ) => ClaimState::Expired { tombstone_until },
             (
                 state @ (ClaimState::FailedRetry { .. }
                 | ClaimState::Uncertain(_)
@@ -351,40 +325,33 @@ impl Claim {
             }
         };
         Ok(Claim {
-            fence: if handed_over { self.fence.saturating_add(1) } else { self.fence },
-            attempts: if handed_over { self.attempts.saturating_add(1) } else { self.attempts },
-            revision: self.revision.saturating_add(1),
             state,
+            fence: self.fence.saturating_add(u64::from(is_takeover)),
+            attempts: self.attempts.saturating_add(u32::from(is_takeover)),
+            revision: self.revision.saturating_add(1),
             ..self.clone()
         })
     }
 
-    /// Whether `next` may stand where this claim stands now: what every store holds against every writer.
+    /// Whether `next` is a legal successor. Enforced by every store.
     pub fn may_become(&self, next: &Claim) -> bool {
-        if next.subject != self.subject {
-            // The key was free again and means a new request: everything starts anew, under a higher fence. A request
-            // that needs no provider is settled by its first write.
-            let begun = matches!(
-                next.state,
-                ClaimState::InFlight(_) | ClaimState::Completed(_) | ClaimState::FailedTerminal(_)
-            );
-            let anew = begun && next.fence > self.fence && next.tenant == self.tenant;
-            // A record is not recognised by its revision alone: a key that was removed and used again counts from 1.
-            // Whoever decided on an older record must not overwrite a younger one that is still good.
-            return anew && self.free_at().is_some_and(|free_at| free_at <= next.created_at);
-        }
-        let same = next.fingerprint == self.fingerprint
+        if next.subject == self.subject { self.may_advance_to(next) } else { self.may_be_reused_as(next) }
+    }
+
+    /// Whether `next` is a legal successor of this claim for the same request.
+    fn may_advance_to(&self, next: &Claim) -> bool {
+        let same_request = next.fingerprint == self.fingerprint
             && next.makes == self.makes
             && next.tenant == self.tenant
             && next.request == self.request
             && next.created_at == self.created_at;
-        let handed_over = match (self.state.lease(), next.state.lease()) {
+        let changes_holder = match (self.state.lease(), next.state.lease()) {
             (_, None) => false,
             (None, Some(_)) => true,
             (Some(old), Some(new)) => old.holder != new.holder,
         };
-        let fenced = if handed_over { next.fence > self.fence } else { next.fence >= self.fence };
-        let moves = match &self.state {
+        let fenced = if changes_holder { next.fence > self.fence } else { next.fence >= self.fence };
+        let legal_state = match &self.state {
             ClaimState::InFlight(_) => !matches!(next.state, ClaimState::Expired { .. }),
             ClaimState::FailedRetry { .. } => matches!(next.state, ClaimState::InFlight(_)),
             ClaimState::Uncertain(_) => {
@@ -398,10 +365,24 @@ impl Claim {
             }
             ClaimState::Expired { .. } => false,
         };
-        same && fenced && moves && next.attempts >= self.attempts
+        same_request && fenced && legal_state && next.attempts >= self.attempts
     }
 
-    /// From when on the key may mean another request; never while somebody is at work on it.
+    /// Whether `next` is a new request and may reuse the claim's key. The new claim starts under a
+    /// higher fence. If the request needs no provider, its first write settles the claim.
+    fn may_be_reused_as(&self, next: &Claim) -> bool {
+        let initial_state = matches!(
+            next.state,
+            ClaimState::InFlight(_) | ClaimState::Completed(_) | ClaimState::FailedTerminal(_)
+        );
+        // The revision alone does not identify a record, because a key that was removed and reused
+        // counts from 1. A writer with the older record in mind must not overwrite a younger, still
+        // valid record.
+        let key_was_free = self.free_at().is_some_and(|free_at| free_at <= next.created_at);
+        initial_state && key_was_free && next.fence > self.fence && next.tenant == self.tenant
+    }
+
+    /// The instant from which a new request may use the key; `None` while work is in progress.
     fn free_at(&self) -> Option<Time> {
         match &self.state {
             ClaimState::Completed(settled) | ClaimState::FailedTerminal(settled) => {
@@ -412,12 +393,12 @@ impl Claim {
         }
     }
 
-    /// Whether there is a time from which on nobody needs it. A key that never means another request is kept for good.
+    /// Whether the claim may be removed some day. A key that is never reused is kept forever.
     pub fn ends(&self) -> bool {
         self.free_at().is_some_and(|free_at| free_at < Time::MAX)
     }
 
-    /// When the sweeper should look at this claim: to drop its answer, or to drop it whole.
+    /// When the sweeper should look at this claim, to drop its answer or the whole claim.
     pub fn sweep_at(&self) -> Option<Time> {
         match &self.state {
             ClaimState::Completed(settled) | ClaimState::FailedTerminal(settled) => {
@@ -431,7 +412,7 @@ impl Claim {
         }
     }
 
-    /// What a request with `fingerprint` gets that finds this claim at `now`.
+    /// The answer to a request with `fingerprint` at `now`.
     pub fn meet(&self, fingerprint: Fingerprint, now: Time) -> Meeting<'_> {
         if self.free_at().is_some_and(|free_at| free_at <= now) {
             return Meeting::Free;
@@ -457,8 +438,8 @@ impl Claim {
         }
     }
 
-    /// May the client start again under a new key without a risk of a second effect? Only where this key's
-    /// request is known to have had none.
+    /// Whether the client may start again under a new key without the risk of a second effect. True
+    /// only if the key's request certainly had no effect.
     pub const fn safe_new_key(&self) -> bool {
         matches!(self.state, ClaimState::FailedTerminal(_))
     }
@@ -470,25 +451,25 @@ impl Lease {
     }
 }
 
-/// What a request gets that finds a claim. In order of precedence.
+/// The answer to a request that finds a claim, in order of precedence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Meeting<'a> {
-    /// The tombstone is over: the key may be claimed anew in the old one's place.
+    /// The tombstone is over; the request may reuse the key.
     Free,
-    /// The key belongs to another request.
+    /// The key belongs to a different request.
     Mismatch,
-    /// Somebody is at work; wait for them. (A lease that is over belongs to the recovery worker.)
+    /// A holder is at work; wait for its result. Expired leases are the recovery worker's task.
     InFlight,
-    /// Nobody is at work before this instant.
+    /// No holder works before the next attempt.
     Pending {
-        /// When work goes on.
+        /// The next attempt.
         not_before: Time,
     },
-    /// The answer.
+    /// The stored answer.
     Replay(&'a Settled),
-    /// The answer was given too long ago.
+    /// The replay window is over.
     Expired {
-        /// When the key was first used.
+        /// The time at which the key was first used.
         original_request_at: Time,
     },
 }

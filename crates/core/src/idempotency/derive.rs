@@ -1,65 +1,67 @@
-//! Keys for commands that come without one: from queues, from batch files.
+//! Derives idempotency keys for commands without a key: from queues and batch files.
 //!
-//! A key is derived from the fields that a command's maker declares stable, and from the bucket of time the command
-//! falls into. The tenant is not part of it, since keys are scoped to their tenant; neither is the amount: it belongs
-//! to the fingerprint, so that a command whose amount has changed is refused under its key instead of executed
-//! under another.
+//! A key is derived from the fields that the command's author declares stable, and from the time
+//! bucket of the command. The tenant is not included, because keys are scoped to their tenant. The
+//! amount is not included either. It belongs to the fingerprint, so a command with a changed amount
+//! is refused under its key instead of executed under another.
 //!
-//! A retry across the edge of a bucket must still find the first one, and nobody holds a lock. [`Search`] is how:
-//! **the key of a bucket is used only after the key of the bucket before was found used, or was closed.** To close a
-//! key is to spend it on a request that moves no money. A key stands for one request for good, so of a command and a
-//! closing that race for it one wins, and the loser is told. It follows that of several importers whose buckets are
-//! equal or neighbours all end at one key, however their steps interleave, stop or are delivered late.
+//! A retry across the edge of a bucket must still find the first key, without any lock. [`Search`]
+//! follows one rule: **use the key of a bucket only after the key of the previous bucket was found
+//! used, or was closed.** Closing a key means to spend it on a request that moves no money. A key
+//! stands for one request forever. In a race between a command and a closing, exactly one wins, and
+//! the loser is told. Therefore importers in equal or neighbouring buckets end at one key, in every
+//! interleaving and with every delay.
 
 use crate::types::digest::Digest;
 use crate::types::json::{self, Json, Object};
 use crate::types::time::{Span, Time};
 use std::fmt;
 
-/// Fields a key may be derived from: more than any command has, and a message can name them all.
+/// The largest number of fields that a key may be derived from. No command has more, and an error
+/// message can list them all.
 pub const STABLE_FIELDS_MAX: usize = 16;
 
 const DOMAIN: &str = "counterfoil/derived-key/1";
 const PREFIX: &str = "dk_";
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-/// What no key is derived from.
+/// The field that keys are never derived from.
 const AMOUNT: &str = "amount";
 
 /// The fields of a route's commands that stay the same when a command is sent again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stable {
     route: String,
-    /// Sorted: the order in which they are declared does not count.
+    /// Sorted, so the order of declaration does not matter.
     fields: Vec<String>,
 }
 
 /// Why fields cannot be declared stable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadStable {
-    /// There are none.
+    /// The list is empty.
     None,
-    /// There are more than [`STABLE_FIELDS_MAX`].
+    /// The list has more than [`STABLE_FIELDS_MAX`] fields.
     TooMany,
     /// A name, or a part of it between dots, is empty.
     EmptyName,
-    /// The same field twice.
+    /// A field is listed twice.
     Twice(String),
-    /// An amount.
+    /// A field is an amount.
     Amount(String),
 }
 
-/// Why a command has no derived key. Each names the field.
+/// Why a command has no derived key. Each variant names the field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Underivable {
-    /// It is not there, or null.
+    /// The field is absent or null.
     Absent(String),
-    /// It is an empty text: commands that have nothing to tell them apart would share a key.
+    /// The field is an empty string. Commands without a distinguishing value would share a key.
     Empty(String),
-    /// It is an object or an array.
+    /// The field is an object or an array.
     NotScalar(String),
 }
 
-/// What a command is told apart by: its route and the values of its stable fields.
+/// The identity of a command: its route and the values of its stable fields.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Identity {
     route: String,
@@ -67,21 +69,21 @@ pub struct Identity {
     values: Vec<(String, Vec<u8>)>,
 }
 
-/// The time a key is good for.
+/// The time bucket of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Bucket {
-    /// One key for good.
+    /// One key forever.
     Forever,
-    /// The bucket of that number, counted from the Unix epoch.
+    /// The bucket's number, counted from the Unix epoch.
     Number(i64),
 }
 
-/// How long a bucket is; never zero.
+/// The length of a bucket in milliseconds; never zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Width(i64);
 
 impl Stable {
-    /// Declares `fields` of the commands of `route`; a dot leads into an object.
+    /// Declares `fields` of the commands of `route`. A dot leads into an object.
     pub fn declare<'a>(route: &str, fields: impl IntoIterator<Item = &'a str>) -> Result<Stable, BadStable> {
         let mut fields: Vec<String> = fields.into_iter().map(str::to_owned).collect();
         fields.sort();
@@ -110,14 +112,14 @@ impl Stable {
         self.fields.iter().map(String::as_str)
     }
 
-    /// What `command` is told apart by.
+    /// The identity of `command`.
     pub fn identify(&self, command: &Object) -> Result<Identity, Underivable> {
         let values = self.fields.iter().map(|field| Ok((field.clone(), value(command, field)?)));
         Ok(Identity { route: self.route.clone(), values: values.collect::<Result<_, _>>()? })
     }
 }
 
-/// The member a dotted name leads to.
+/// The member at a dotted path.
 pub fn member<'a>(object: &'a Object, path: &str) -> Option<&'a Json> {
     let Some((first, rest)) = path.split_once('.') else { return object.get(path) };
     match object.get(first)? {
@@ -140,7 +142,8 @@ fn value(command: &Object, field: &str) -> Result<Vec<u8>, Underivable> {
 }
 
 impl Identity {
-    /// The key of the command in `bucket`: `dk_` and 52 digits of base 32, so it fits wherever keys do.
+    /// The key of the command in `bucket`: `dk_` and 52 digits of base 32. Satisfies every limit on
+    /// keys.
     pub fn key(&self, bucket: Bucket) -> String {
         let number = match bucket {
             Bucket::Forever => Vec::new(),
@@ -154,7 +157,7 @@ impl Identity {
     }
 }
 
-/// Five bits a digit, the first bits first; the last digit carries one bit.
+/// Five bits per digit, highest bits first; the last digit carries one bit.
 fn base32(digest: &Digest) -> String {
     let bits: Vec<u8> =
         digest.as_bytes().iter().flat_map(|byte| (0..8_u32).rev().map(move |at| (byte >> at) & 1)).collect();
@@ -168,12 +171,12 @@ fn base32(digest: &Digest) -> String {
 }
 
 impl Width {
-    /// Nothing for a length of zero, or one that no time has.
+    /// `None` for zero and for lengths beyond the range of time.
     pub fn new(span: Span) -> Option<Width> {
         i64::try_from(span.ms()).ok().filter(|ms| *ms > 0).map(Width)
     }
 
-    /// The number of the bucket that `time` is in.
+    /// The number of the bucket that contains `time`.
     pub const fn number(self, time: Time) -> i64 {
         match time.ms().checked_div_euclid(self.0) {
             Some(number) => number,
@@ -182,72 +185,77 @@ impl Width {
     }
 }
 
-/// The search for a command's key, from the command's own bucket. See the head of this file for the rule it keeps.
+/// The search for a command's key, from the command's own bucket. The module's documentation states
+/// the rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Search(Place);
+pub struct Search(SearchState);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Place {
+enum SearchState {
     /// There are no buckets.
     Only,
-    /// Is the key of the bucket before used?
+    /// Close the previous bucket's key, or learn of its use.
     Before(i64),
-    /// It is: the command was begun there.
+    /// The previous key was used: the command began there.
     Found(i64),
-    /// It is closed.
+    /// The previous key is closed; use our own.
     Own(i64),
-    /// The own key is not this command's: is it closed, by somebody whose clock is ahead?
+    /// Our own key belongs to a different request. A client with a faster clock may have closed it;
+    /// check.
     Recheck(i64),
-    /// It is.
+    /// Our own key is closed; use the next one.
     After(i64),
 }
 
-/// What to do next.
+/// The next step of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// Close the key of that bucket, or learn that it is used.
+    /// Close the bucket's key, or learn of its use.
     Close(Bucket),
-    /// Send the command under the key of that bucket.
+    /// Send the command under the bucket's key.
     Send(Bucket),
 }
 
 impl Search {
-    /// From a command's own bucket.
+    /// Starts in a command's own bucket.
     pub const fn from(own: Bucket) -> Search {
         match own {
-            Bucket::Forever => Search(Place::Only),
-            Bucket::Number(number) => Search(Place::Before(number)),
+            Bucket::Forever => Search(SearchState::Only),
+            Bucket::Number(number) => Search(SearchState::Before(number)),
         }
     }
 
-    /// What to do next.
+    /// The next step of the search.
     pub const fn step(self) -> Step {
         match self.0 {
-            Place::Only => Step::Send(Bucket::Forever),
-            Place::Before(own) => Step::Close(Bucket::Number(own.saturating_sub(1))),
-            Place::Found(own) => Step::Send(Bucket::Number(own.saturating_sub(1))),
-            Place::Own(own) => Step::Send(Bucket::Number(own)),
-            Place::Recheck(own) => Step::Close(Bucket::Number(own)),
-            Place::After(own) => Step::Send(Bucket::Number(own.saturating_add(1))),
+            SearchState::Only => Step::Send(Bucket::Forever),
+            SearchState::Before(own) => Step::Close(Bucket::Number(own.saturating_sub(1))),
+            SearchState::Found(own) => Step::Send(Bucket::Number(own.saturating_sub(1))),
+            SearchState::Own(own) => Step::Send(Bucket::Number(own)),
+            SearchState::Recheck(own) => Step::Close(Bucket::Number(own)),
+            SearchState::After(own) => Step::Send(Bucket::Number(own.saturating_add(1))),
         }
     }
 
-    /// The key to close is closed, now or before. Nothing if there was none to close.
+    /// Continues after the key to close was found closed, or was closed now. `None` if the last
+    /// step closed nothing.
     pub const fn closed(self) -> Option<Search> {
         match self.0 {
-            Place::Before(own) => Some(Search(Place::Own(own))),
-            Place::Recheck(own) => Some(Search(Place::After(own))),
-            Place::Only | Place::Found(_) | Place::Own(_) | Place::After(_) => None,
+            SearchState::Before(own) => Some(Search(SearchState::Own(own))),
+            SearchState::Recheck(own) => Some(Search(SearchState::After(own))),
+            SearchState::Only | SearchState::Found(_) | SearchState::Own(_) | SearchState::After(_) => None,
         }
     }
 
-    /// The key stands for another request than the one sent. Nothing if the command's own key does: it was begun
-    /// with other contents.
-    pub const fn met_another(self) -> Option<Search> {
+    /// Continues after the key was found to stand for another request. `None` if the command began
+    /// under its own key with other contents.
+    pub const fn used_by_another(self) -> Option<Search> {
         match self.0 {
-            Place::Before(own) => Some(Search(Place::Found(own))),
-            Place::Own(own) => Some(Search(Place::Recheck(own))),
-            Place::Only | Place::Found(_) | Place::Recheck(_) | Place::After(_) => None,
+            SearchState::Before(own) => Some(Search(SearchState::Found(own))),
+            SearchState::Own(own) => Some(Search(SearchState::Recheck(own))),
+            SearchState::Only | SearchState::Found(_) | SearchState::Recheck(_) | SearchState::After(_) => {
+                None
+            }
         }
     }
 }

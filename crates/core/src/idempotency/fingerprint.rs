@@ -1,6 +1,6 @@
-//! Which requests are the same request: SHA-256 over the canonical method, path, query and parsed body of a
-//! tenant's request. Headers that vary between retries stay out; so do key order, white space and the spelling
-//! of numbers.
+//! Fingerprints decide which requests are the same. A fingerprint is the SHA-256 of a tenant's
+//! canonical method, path, query and parsed body. It omits everything that varies between retries:
+//! headers, key order, white space and the spelling of numbers.
 
 use crate::types::digest::Digest;
 use crate::types::id::TenantId;
@@ -11,23 +11,20 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(Digest);
 
-/// The parts of a request that make it this request.
+/// The parts of a request that define its identity.
 #[derive(Clone, Copy, Debug)]
 pub struct FingerprintInput<'a> {
-    /// Whose request it is.
     pub tenant: TenantId,
-    /// Upper-case method.
+    /// The method in upper case.
     pub method: &'a str,
-    /// The path as routed, without query.
+    /// The path as routed, without the query.
     pub path: &'a str,
-    /// Query parameters, in any order.
     pub query: &'a [(String, String)],
-    /// The parsed body; equal bodies of different media types parse to equal values.
+    /// The parsed body. Equal bodies of different media types parse to equal values.
     pub body: &'a Json,
 }
 
 impl Fingerprint {
-    /// The fingerprint of `request`.
     pub fn of(request: FingerprintInput<'_>) -> Fingerprint {
         let mut query: Vec<_> = request.query.iter().collect();
         query.sort();
@@ -42,12 +39,10 @@ impl Fingerprint {
         Fingerprint(Digest::of("counterfoil/fingerprint/1", &parts))
     }
 
-    /// As stored.
     pub const fn from_digest(digest: Digest) -> Fingerprint {
         Fingerprint(digest)
     }
 
-    /// To store.
     pub const fn digest(&self) -> &Digest {
         &self.0
     }
@@ -90,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_request_in_other_clothes() {
+    fn spellings_of_one_request_have_one_fingerprint() {
         let first = body(r#"{"amount":1250,"currency":"USD"}"#);
         for other in [
             r#"{"currency":"USD","amount":1250}"#,
@@ -105,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn another_request_differs() {
+    fn different_requests_have_different_fingerprints() {
         let first = of("POST", "/v1/charges", &[], 1, r#"{"amount":9007199254740992}"#);
         for other in [
             of("POST", "/v1/charges", &[], 1, r#"{"amount":9007199254740993}"#),

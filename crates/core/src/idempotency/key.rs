@@ -1,34 +1,34 @@
-//! The `Idempotency-Key` a client sends: 1–255 visible ASCII characters, bare or as a quoted structured-field
-//! string. Both spellings mean the same key.
+//! The client's `Idempotency-Key`: 1–255 visible ASCII characters, bare or as a quoted
+//! structured-field string. Both spellings mean the same key.
 
 use crate::types::limits::KEY_BYTES_MAX;
 use std::fmt;
 
-/// A valid key. Its `Debug` form is masked: keys are chosen by clients and may say anything.
+/// A valid key. Masked in `Debug`, because clients choose keys and may include secrets.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct IdempotencyKey(Box<str>);
 
 /// Why a header is not a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyError {
-    /// Nothing between the quotes, or nothing at all.
+    /// The header, or the text between its quotes, is empty.
     Empty,
     /// More than [`KEY_BYTES_MAX`] characters.
     TooLong,
-    /// A character that is not visible ASCII.
+    /// A character outside visible ASCII.
     BadCharacter,
-    /// A quoted string that does not end, or ends early.
+    /// A quoted string without a closing quote, or with text after it.
     BadQuotes,
 }
 
 impl IdempotencyKey {
-    /// Reads a header value.
+    /// Parses a header value.
     pub fn parse(header: &[u8]) -> Result<IdempotencyKey, KeyError> {
         let trimmed = header.trim_ascii();
         if trimmed.first() == Some(&b'"') { quoted(trimmed) } else { IdempotencyKey::from_text(trimmed) }
     }
 
-    /// From the key's own characters: as stored, or as they stand in a path.
+    /// Parses the key's own characters, from a store or a path.
     pub fn from_text(text: &[u8]) -> Result<IdempotencyKey, KeyError> {
         if text.is_empty() {
             return Err(KeyError::Empty);
@@ -42,7 +42,6 @@ impl IdempotencyKey {
         std::str::from_utf8(text).map(|key| IdempotencyKey(key.into())).map_err(|_| KeyError::BadCharacter)
     }
 
-    /// The key's characters.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -73,7 +72,7 @@ impl fmt::Debug for IdempotencyKey {
 }
 
 impl KeyError {
-    /// What is wrong, in words for the client.
+    /// An explanation for the client.
     pub const fn sentence(self) -> &'static str {
         match self {
             KeyError::Empty => "the key is empty",
@@ -104,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_and_bad_bytes() {
+    fn long_and_malformed_keys_are_refused() {
         assert!(text(&"k".repeat(255)).is_ok());
         assert!(text(&format!("\"{}\"", "k".repeat(255))).is_ok());
         assert_eq!(text(&"k".repeat(256)), Err(KeyError::TooLong));

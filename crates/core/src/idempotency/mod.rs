@@ -1,4 +1,4 @@
-//! The idempotency layer's rules: what a key is, which requests are the same, who may execute, what is replayed.
+//! The rules of idempotency: keys, fingerprints, the claim's state machine, and stored answers.
 
 pub mod claim;
 pub mod derive;

@@ -1,23 +1,21 @@
-//! A stored answer: what every retry gets, byte for byte.
+//! A stored answer, which every retry gets byte for byte.
 
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// The status, declared headers and body of an answer. `Idempotency-Expires` follows from the claim's window;
-/// per-exchange headers (`Date`, `Request-Id`, `Idempotent-Replayed`) are not part of it.
+/// The status, declared headers and body of an answer. `Idempotency-Expires` follows from the
+/// claim's window. Headers that vary per exchange (`Date`, `Request-Id`, `Idempotent-Replayed`) are
+/// not stored.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Reply {
-    /// HTTP status.
     pub status: u16,
-    /// Which media type the body has.
     pub media: ReplyMedia,
-    /// `Location`, where the answer made something.
+    /// The `Location` header, if the request created something.
     pub location: Option<Arc<str>>,
-    /// The body's bytes.
     pub body: Bytes,
 }
 
-/// The media types an answer can have.
+/// The media types of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReplyMedia {
     /// `application/json`
@@ -35,7 +33,7 @@ impl ReplyMedia {
         }
     }
 
-    /// The word stores keep.
+    /// The name in stores.
     pub const fn name(self) -> &'static str {
         match self {
             ReplyMedia::Json => "json",
@@ -43,7 +41,6 @@ impl ReplyMedia {
         }
     }
 
-    /// The media type of that name.
     pub fn parse(name: &str) -> Option<ReplyMedia> {
         [ReplyMedia::Json, ReplyMedia::Problem].into_iter().find(|media| media.name() == name)
     }

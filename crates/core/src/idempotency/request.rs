@@ -1,4 +1,4 @@
-//! Who asks, under which key, for what: the part of every write request the idempotency layer looks at.
+//! The part of a write request that the idempotency layer needs: tenant, key and fingerprint.
 
 use super::claim::{Claim, ClaimId, ClaimState, Resource, Settled};
 use super::fingerprint::Fingerprint;
@@ -6,21 +6,19 @@ use crate::types::id::{SubjectId, TenantId};
 use crate::types::time::Time;
 use crate::types::ulid::Ulid;
 
-/// A write request under its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Whose request it is.
     pub tenant: TenantId,
-    /// Tenant and key, digested.
+    /// The digest of tenant and key.
     pub claim: ClaimId,
-    /// Which request the key stands for.
     pub fingerprint: Fingerprint,
     /// The request's own id.
     pub id: Ulid,
 }
 
 impl Request {
-    /// The claim this request makes on its key. `expired` is the record whose key is free again and is claimed anew.
+    /// The request's claim on the key. `expired` is the claim whose key is free again and is
+    /// reused.
     pub fn claim(
         &self,
         subject: SubjectId,
@@ -44,7 +42,7 @@ impl Request {
         }
     }
 
-    /// The claim of a request that was executed and answered in one step.
+    /// The claim of a request with execution and answer in one step.
     pub fn settled(
         &self,
         subject: SubjectId,
@@ -61,11 +59,10 @@ impl Request {
     }
 }
 
-/// How a request ended that needed no provider.
+/// The end of a request that needed no provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was done.
     Done(Settled),
-    /// It was refused for good.
+    /// Refused for good.
     Refused(Settled),
 }

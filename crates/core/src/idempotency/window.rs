@@ -1,41 +1,40 @@
-//! How long a key is remembered: a replay window, then a tombstone, then it is free (or never).
+//! The windows of a key: first its answer is replayed, then a tombstone remains, then the key is
+//! free (or never).
 
 use super::claim::ClaimId;
 use crate::types::time::{Span, Time};
 
-/// The windows of one route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowPolicy {
-    /// How long an answer is replayed.
+    /// The time for which an answer is replayed.
     pub replay: Span,
-    /// How long after that a retry is told that the key has expired.
+    /// The time after the replay window for which a retry is told that the key has expired.
     pub tombstone: Span,
-    /// What happens after the tombstone.
     pub reuse: Reuse,
 }
 
-/// Whether a key may ever mean another request.
+/// Whether a key may ever stand for another request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
-    /// After the tombstone the key is free.
+    /// The key is free after the tombstone.
     AfterTombstone,
-    /// The key's digest is kept for good.
+    /// The key's digest is kept forever.
     Never,
 }
 
-/// The instants that follow from a policy for one settled claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Windows {
-    /// Replays are given before this instant.
+    /// The end of replays, exclusive.
     pub replay_until: Time,
-    /// The tombstone answers before this instant.
+    /// The end of the tombstone, exclusive.
     pub tombstone_until: Time,
 }
 
-/// One part in this many of the replay window is spread by the claim's own digest, so that keys which were
-/// settled together do not expire together. It only lengthens the window.
+/// The jitter is at most this part of the replay window. The claim's digest selects it, so keys
+/// settled together do not expire together. Jitter only lengthens the window.
 const JITTER_PART: u64 = 64;
-/// Steps of that part. Few, because a store that keeps keys by the time they expire adds to as many places at once.
+/// The number of different jitters. A store that indexes keys by expiry appends to as many places
+/// at once, so there are few.
 const JITTER_STEPS: u8 = 16;
 
 impl WindowPolicy {
@@ -86,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn never_means_never() {
+    fn a_key_without_reuse_is_kept_forever() {
         let policy =
             WindowPolicy { replay: Span::from_ms(1), tombstone: Span::from_ms(1), reuse: Reuse::Never };
         let windows = policy.windows(ClaimId::from_digest(Digest::from_bytes([9; 32])), Time::EPOCH);

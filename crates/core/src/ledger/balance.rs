@@ -1,5 +1,5 @@
-//! Balances of guarded accounts: moved by deltas, never past their bounds. The store's judge calls [`Balance::moved`]
-//! in the commit; nothing is read, changed and written back.
+//! Balances of guarded accounts. Deltas move balances, never past a bound. The store's judge calls
+//! [`Balance::moved`] in the commit, so no writer reads, changes and writes back a balance.
 
 use super::account::Side;
 use super::transaction::{Layer, Leg};
@@ -8,66 +8,58 @@ use crate::types::id::{AccountId, TenantId};
 /// One shard of a guarded account's balance, in terms of the account's normal side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Balance {
-    /// The account's tenant.
     pub tenant: TenantId,
-    /// Whose it is.
     pub account: AccountId,
-    /// Which of its shards.
     pub shard: u8,
-    /// What was posted.
     pub posted: i64,
-    /// What holds have reserved to go out.
+    /// Reserved by holds to go out.
     pub outgoing: i64,
-    /// What holds may bring in.
+    /// Reserved by holds to come in.
     pub incoming: i64,
-    /// This shard's part of the account's floor.
+    /// The shard's part of the account's floor.
     pub floor: Option<i64>,
-    /// This shard's part of the account's cap.
+    /// The shard's part of the account's cap.
     pub cap: Option<i64>,
-    /// Grows with every write of the row.
     pub revision: u64,
 }
 
-/// Which bounds an account has; their parts in a shard that was never written are zero.
+/// The existing bounds of an account. A shard without a row has a part of zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guarded {
-    /// It has a floor.
     pub floor: bool,
-    /// It has a cap.
     pub cap: bool,
 }
 
-/// A change of a balance. The parts of floor and cap move only between shards of one account.
+/// A change of a balance. Parts of floor and cap move only between shards of one account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delta {
-    /// Of what was posted.
     pub posted: i64,
-    /// Of what is reserved to go out.
+    /// Change of the reservations to go out.
     pub outgoing: i64,
-    /// Of what may come in.
+    /// Change of the reservations to come in.
     pub incoming: i64,
-    /// Of the floor's part.
+    /// Change of the shard's part of the floor.
     pub floor: i64,
-    /// Of the cap's part.
+    /// Change of the shard's part of the cap.
     pub cap: i64,
 }
 
-/// Why a balance cannot move so.
+/// Why a balance does not allow a delta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BalanceRefusal {
-    /// What is available would fall below the floor.
+    /// The available balance would fall below the floor.
     Insufficient,
-    /// What is posted or expected would rise above the cap.
+    /// The posted or expected balance would rise above the cap.
     CapExceeded,
-    /// Less is held in this shard than is to be released.
+    /// The delta releases more than this shard holds.
     NotHeld,
 }
 
 impl Delta {
-    /// What a leg does to an account of that normal side.
+    /// The effect of a leg on an account of that normal side.
     pub fn of(leg: &Leg, normal: Side) -> Delta {
         let raises = leg.side == normal;
-        // Amounts of legs are above zero, so their negation exists.
+        // Amounts of legs are above zero, so the negation exists.
         let (plus, minus) = (leg.amount, leg.amount.saturating_neg());
         let mut delta = Delta::default();
         match (leg.layer, raises) {
@@ -81,7 +73,7 @@ impl Delta {
         delta
     }
 
-    /// Both together; nothing if a sum does not fit.
+    /// The sum of both; `None` on overflow.
     pub fn and(self, other: Delta) -> Option<Delta> {
         Some(Delta {
             posted: self.posted.checked_add(other.posted)?,
@@ -94,7 +86,7 @@ impl Delta {
 }
 
 impl Balance {
-    /// A shard that was never written.
+    /// A shard without a row.
     pub const fn empty(tenant: TenantId, account: AccountId, shard: u8, guarded: Guarded) -> Balance {
         Balance {
             tenant,
@@ -109,30 +101,30 @@ impl Balance {
         }
     }
 
-    /// What may still go out, before the floor is looked at.
+    /// The amount that may still go out, before the floor.
     pub fn available(&self) -> i128 {
         i128::from(self.posted).saturating_sub(i128::from(self.outgoing))
     }
 
-    /// What will be here if everything expected comes.
+    /// The balance after all expected money has come in.
     pub fn expected(&self) -> i128 {
         i128::from(self.posted).saturating_add(i128::from(self.incoming))
     }
 
-    /// What may go out without touching the floor; nothing if there is none.
+    /// The amount that may go out down to the floor, or down to zero without a floor.
     pub fn spendable(&self) -> i128 {
         let floor = self.floor.map_or(i128::from(i64::MIN), i128::from);
         self.available().saturating_sub(floor).max(0)
     }
 
-    /// What may come in without touching the cap.
+    /// The amount that may come in up to the cap.
     pub fn room(&self) -> i128 {
         let cap = self.cap.map_or(i128::from(i64::MAX), i128::from);
         cap.saturating_sub(self.expected()).max(0)
     }
 
-    /// The balance after `delta`. The bounds are judged on the whole of it, and only if it moves towards them: what
-    /// is beyond a bound already may come back.
+    /// The balance after `delta`. Bounds are checked on the sum of all parts, and only for a delta
+    /// that moves towards them. A balance beyond a bound may therefore move back.
     pub fn moved(&self, delta: Delta) -> Result<Balance, BalanceRefusal> {
         let beyond = if delta.posted.is_negative() {
             BalanceRefusal::Insufficient

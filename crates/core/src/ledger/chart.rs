@@ -1,41 +1,41 @@
-//! The chart every tenant has without asking: one account per role and asset, opened on first use.
+//! The chart: one account per role and asset of every tenant, opened on first use.
 
 use super::account::{AccountCode, BadCode, Side};
 use crate::types::asset::Asset;
 use crate::types::peer::PeerName;
 
-/// What an account of the chart is for.
+/// The roles of chart accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
-    /// What providers owe for captured charges.
+    /// Debts of providers for captured charges.
     Receivable,
-    /// What is owed to the tenant: its main account.
+    /// The debt to the tenant: its main account.
     Payable,
-    /// What services cost.
+    /// Costs of services.
     Fees,
     /// Remainders of conversions.
     Rounding,
-    /// Money whose account could not take it.
+    /// Money refused by the intended account.
     Suspense,
     /// The other side of conversions.
     Exchange,
 }
 
-/// All roles.
 pub const ROLES: [Role; 6] =
     [Role::Receivable, Role::Payable, Role::Fees, Role::Rounding, Role::Suspense, Role::Exchange];
 
-/// What codes of the chart begin with; a tenant's own codes may not.
+/// The prefix of the chart's codes. A tenant's own codes must not begin with it.
 pub const PREFIX: &str = "chart:";
 
-/// The code of the account of what is owed to a peer in `asset`, like `chart:peer:eu:USD`. What was sent there raises it,
-/// and it is opened when something first is; at the peer an account of ours has the same sum with the other sign.
+/// The code of the account for the debt to a peer in `asset`, like `chart:peer:eu:USD`. Payouts to
+/// the peer increase the account, and the first payout opens it. Our account at the peer has the
+/// same sum with the opposite sign.
 pub fn peer_code(peer: &PeerName, asset: Asset) -> Result<AccountCode, BadCode> {
     AccountCode::parse(&format!("{PREFIX}peer:{peer}:{asset}"))
 }
 
 impl Role {
-    /// The word in codes.
+    /// The name in codes.
     pub const fn name(self) -> &'static str {
         match self {
             Role::Receivable => "receivable",
@@ -47,7 +47,7 @@ impl Role {
         }
     }
 
-    /// The side that raises it.
+    /// The increasing side.
     pub const fn normal(self) -> Side {
         match self {
             Role::Receivable | Role::Fees => Side::Debit,
@@ -55,7 +55,7 @@ impl Role {
         }
     }
 
-    /// The code of the account of this role in `asset`, like `chart:payable:USD`.
+    /// The code of this role's account in `asset`, like `chart:payable:USD`.
     pub fn code(self, asset: Asset) -> Result<AccountCode, BadCode> {
         AccountCode::parse(&format!("{PREFIX}{}:{asset}", self.name()))
     }
@@ -67,7 +67,7 @@ mod tests {
     use crate::types::limits::{ASSET_CODE_BYTES_MAX, PEER_NAME_BYTES_MAX};
 
     #[test]
-    fn every_peer_has_a_code_in_every_asset_and_none_is_a_roles() {
+    fn peer_codes_exist_for_every_asset_and_differ_from_role_codes() {
         let eu = PeerName::parse("eu").unwrap();
         let usd = Asset::parse("USD").unwrap();
         assert_eq!(peer_code(&eu, usd).unwrap().as_str(), "chart:peer:eu:USD");

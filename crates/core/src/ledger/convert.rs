@@ -1,25 +1,29 @@
-//! Conversion between assets: exact decimal rates, explicit rounding, remainders that are booked and not lost.
+//! Conversion between assets: exact decimal rates, explicit rounding, and remainders that are
+//! posted instead of lost.
 //!
-//! Nothing here is approximate: a rate is an integer and a power of ten, and a result is rounded once, as asked.
+//! Nothing here is approximate: a rate is an integer and a power of ten, and a result is rounded
+//! once.
 
 use crate::types::decimal::Decimal;
 use crate::types::limits::AMOUNT_MAX;
 use std::fmt;
 
-/// Significant digits a rate may have: more than any market quotes, and a product with an amount still fits 128 bits.
+/// Significant digits of a rate. No market quotes more, and the product with an amount still fits
+/// 128 bits.
 pub const RATE_DIGITS_MAX: u32 = 18;
-/// Largest magnitude of the power of ten of a rate's first digit: beyond it no amount gives another.
+/// Largest magnitude of the power of ten of a rate's first digit. Beyond it, no valid amount
+/// converts to a valid amount.
 pub const RATE_LEAD_MAX: i32 = 18;
 
 /// Units of one asset per unit of another, exact and above zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// Without zeros at the end.
+    /// Without trailing zeros.
     digits: u64,
     exponent: i32,
 }
 
-/// Why a number is no rate.
+/// Why a number is not a rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RateError {
     /// Zero or below.
@@ -50,7 +54,7 @@ impl Rate {
     }
 }
 
-/// What happens to a fraction of a minor unit.
+/// The treatment of a fraction of a minor unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
     /// To the nearest; halves to the even one.
@@ -66,7 +70,7 @@ pub enum Rounding {
 const ROUNDINGS: [Rounding; 4] = [Rounding::HalfEven, Rounding::HalfUp, Rounding::Down, Rounding::Up];
 
 impl Rounding {
-    /// The word clients see.
+    /// The name clients see.
     pub const fn name(self) -> &'static str {
         match self {
             Rounding::HalfEven => "half_even",
@@ -76,33 +80,33 @@ impl Rounding {
         }
     }
 
-    /// The rounding of that name.
     pub fn parse(name: &str) -> Option<Rounding> {
         ROUNDINGS.into_iter().find(|rounding| rounding.name() == name)
     }
 }
 
-/// A converted amount, in minor units of the target: `exchange` is `to` and `rounding` together.
+/// A converted amount in minor units of the target. `exchange` is the sum of `to` and `rounding`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Converted {
-    /// What the receiver gets: the exact result, rounded as asked.
+    /// The receiver's amount: the exact result, rounded as requested.
     pub to: i64,
-    /// What the exchange account pays: the exact result, rounded up.
+    /// The exchange account's amount: the exact result, rounded up.
     pub exchange: i64,
-    /// What the rounding account gets: 0 or 1.
+    /// The rounding account's amount: 0 or 1.
     pub rounding: i64,
 }
 
 /// Why an amount cannot be converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConvertError {
-    /// Nothing is left after rounding, or there was nothing to convert.
+    /// The rounded result, or the amount itself, is zero.
     Zero,
     /// The result is above [`AMOUNT_MAX`].
     TooLarge,
 }
 
-/// Converts `amount` minor units. The rate is of major units; the exponents say how many minor units they have.
+/// Converts `amount` minor units. The rate refers to major units; the exponents give the number of
+/// decimals of the minor units.
 pub fn convert(
     amount: i64,
     from_exponent: u8,
@@ -111,7 +115,7 @@ pub fn convert(
     rounding: Rounding,
 ) -> Result<Converted, ConvertError> {
     let amount = u64::try_from(amount).map_err(|_| ConvertError::Zero)?;
-    // At most 19 digits times at most 18: far from the end of a u128.
+    // At most 19 digits times at most 18 digits, far within the range of a u128.
     let product = u128::from(amount).saturating_mul(u128::from(rate.digits));
     if product == 0 {
         return Err(ConvertError::Zero);
@@ -132,7 +136,7 @@ pub fn convert(
     Ok(Converted { to, exchange, rounding: exchange.saturating_sub(to) })
 }
 
-/// What stands after the point, as far as rounding asks.
+/// The fraction after the point, as far as rounding needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fraction {
     None,
@@ -142,7 +146,7 @@ enum Fraction {
 }
 
 impl Fraction {
-    /// Whether the number with this fraction after `whole` is rounded up.
+    /// Whether `whole` with this fraction is rounded up.
     const fn goes_up(self, rounding: Rounding, whole: u128) -> bool {
         match self {
             Fraction::None => false,
@@ -157,13 +161,13 @@ impl Fraction {
     }
 }
 
-/// `number`, of at most 37 digits and above zero, times ten to the `power`; nothing if it does not fit.
+/// `number` (above zero, at most 37 digits) times ten to the `power`; `None` on overflow.
 fn times_ten_to(number: u128, power: i32) -> Option<(u128, Fraction)> {
     let factor = 10_u128.checked_pow(power.unsigned_abs());
     if power >= 0 {
         return Some((number.checked_mul(factor?)?, Fraction::None));
     }
-    // A divisor of more than 128 bits is more than twice every such number.
+    // A divisor of more than 128 bits is more than twice the number.
     let Some(divisor) = factor else { return Some((0, Fraction::BelowHalf)) };
     let (whole, rest) = (number.checked_div(divisor)?, number.checked_rem(divisor)?);
     let fraction = match rest.cmp(&divisor.saturating_sub(rest)) {

@@ -6,59 +6,49 @@ use crate::types::mask::Masked;
 use crate::types::time::Time;
 use std::collections::BTreeMap;
 
-/// A transfer that is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
-    /// Minted with the claim; the transaction that reserves has the same number.
+    /// Minted with the claim. The reserving transaction has the same number.
     pub id: HoldId,
-    /// Whose it is.
     pub tenant: TenantId,
-    /// The account reserved in.
+    /// The account to debit; its money is reserved.
     pub from: AccountId,
-    /// The account it is meant for.
+    /// The account to credit.
     pub to: AccountId,
-    /// How much is reserved.
     pub amount: i64,
-    /// The accounts' asset.
     pub asset: Asset,
-    /// When it lapses unless it was ended before.
+    /// The time of lapse, unless the hold ends earlier.
     pub expires_at: Time,
-    /// Where it stands.
     pub state: HoldState,
-    /// The client's own pairs.
     pub metadata: BTreeMap<String, Masked<String>>,
-    /// When it was made.
     pub created_at: Time,
-    /// Grows with every write of the row.
     pub revision: u64,
 }
 
-/// Where a hold stands. It ends once.
+/// The state of a hold. A hold ends once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldState {
     /// The money is reserved.
     Pending,
-    /// So much of it was transferred; the rest is free again.
+    /// This amount was transferred; the rest is free again.
     Posted {
-        /// How much.
         amount: i64,
-        /// By which transaction.
+        /// The ending transaction.
         by: TransactionId,
     },
-    /// Given up.
     Voided {
-        /// By which transaction.
+        /// The ending transaction.
         by: TransactionId,
     },
-    /// Its deadline passed.
+    /// The deadline passed.
     Lapsed {
-        /// By which transaction.
+        /// The ending transaction.
         by: TransactionId,
     },
 }
 
 impl HoldState {
-    /// The word clients see.
+    /// The name clients see.
     pub const fn name(self) -> &'static str {
         match self {
             HoldState::Pending => "pending",
@@ -70,25 +60,27 @@ impl HoldState {
 }
 
 impl Hold {
-    /// The deadline of what a payment reserved: the payment ends it, not a clock and not a client.
+    /// The deadline of a payment's own hold. The payment ends such a hold; neither the clock nor a
+    /// client does.
     pub const NEVER: Time = Time::MAX;
 
-    /// Whether a payment reserved it for itself.
+    /// Whether a payment owns this hold.
     pub fn is_a_payments(&self) -> bool {
         self.expires_at == Hold::NEVER
     }
 
-    /// Whether it still reserves anything at `now`: a deadline counts whether or not the worker was there.
+    /// Whether the hold still reserves money at `now`. The deadline counts even if no worker has
+    /// ended the hold yet.
     pub fn is_open(&self, now: Time) -> bool {
         self.state == HoldState::Pending && now < self.expires_at
     }
 
-    /// When a worker should end it.
+    /// When a worker should end the hold.
     pub fn lapses_at(&self) -> Option<Time> {
         (self.state == HoldState::Pending).then_some(self.expires_at)
     }
 
-    /// Whether `next` may stand where this hold stands: it ends once, and nothing else changes.
+    /// Whether `next` is a legal successor of the hold. A hold ends once, and nothing else changes.
     pub fn may_become(&self, next: &Hold) -> bool {
         let ended = self.state == HoldState::Pending && next.state != HoldState::Pending;
         let within =

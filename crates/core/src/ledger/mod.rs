@@ -1,8 +1,8 @@
-//! The ledger: accounts, transactions that cannot exist unbalanced, balances that cannot pass their guards.
+//! The ledger: accounts, transactions balanced by construction, and balances within bounds.
 //!
-//! Everything here is a function from data to data. A [`transaction::Transaction`] is what happened, for good; a
-//! [`balance::Balance`] is what guarded accounts may still do, moved by deltas that the store's judge checks in the
-//! commit; [`totals::Totals`] is what entries add up to.
+//! Everything here is a function from data to data. A [`transaction::Transaction`] is a permanent
+//! fact. A [`balance::Balance`] limits guarded accounts; the store's judge checks its deltas in the
+//! commit. [`totals::Totals`] are sums of entries.
 
 pub mod account;
 pub mod asset;

@@ -1,8 +1,9 @@
-//! Hot accounts: a guarded balance spread over shards. Each shard has its own part of floor and cap, so a write that
-//! fits its shard fits the account; one that does not is planned over all shards.
+//! Hot accounts: a guarded balance divided into shards. Each shard has a part of floor and cap, so
+//! a write within the shard's part is within the account's bounds. Other writes are planned over
+//! all shards.
 //!
-//! A plan is made from balances as they were read. The store's judge has the last word, shard by shard, so a plan that
-//! was overtaken is refused and made anew.
+//! A plan is made from balances read earlier. The store's judge decides per shard, so a stale plan
+//! is refused and planned again.
 
 mod gather;
 mod refill;
@@ -16,32 +17,31 @@ use crate::types::limits::SHARDS_MAX;
 /// A delta of one shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShardPart {
-    /// Which shard.
     pub shard: u8,
-    /// By how much.
     pub delta: Delta,
 }
 
-/// What is to be done so that an account moves by a delta.
+/// The steps that move an account by a delta.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShardPlan {
-    /// These parts add up to the delta, and each fits its shard.
+    /// The parts add up to the delta and fit their shards.
     Apply(Vec<ShardPart>),
-    /// What is needed is spread too thin. These parts add up to nothing and bring it closer together; then plan again.
+    /// The money or room is divided too thinly. The parts add up to zero and collect the resource
+    /// in one shard; plan again after applying them.
     GatherFirst(Vec<ShardPart>),
 }
 
-/// Which of its shards a write of an account goes to.
+/// Chooses the shard for a write to an account.
 pub fn pick(shards: u16, chance: u128) -> u8 {
     let shards = u128::from(shards.clamp(1, SHARDS_MAX));
     chance.checked_rem(shards).and_then(|shard| u8::try_from(shard).ok()).unwrap_or(0)
 }
 
-/// How an account moves by `delta`, which has no part of a bound, over `shards`, all of them, in at most `parts_max`
-/// parts. Refused if the account as a whole does not allow it.
+/// Plans a move of an account by `delta` over all its `shards`, in at most `parts_max` parts.
+/// `delta` has no part of a bound. Refused if the account as a whole does not allow the move.
 ///
-/// Gathering takes two parts at least. A plan that no gathering can shorten is given as it is; that needs a shard that
-/// began beyond a bound, or numbers at the end of 64 bits.
+/// Gathering takes at least two parts. A plan that gathering cannot shorten is returned unchanged.
+/// This happens only if a shard started beyond a bound, or with numbers at the limit of 64 bits.
 pub fn plan(shards: &[Balance], delta: Delta, parts_max: usize) -> Result<ShardPlan, BalanceRefusal> {
     judge_whole(shards, delta)?;
     if let Some(part) = one_shard(shards, delta) {
@@ -55,7 +55,7 @@ pub fn plan(shards: &[Balance], delta: Delta, parts_max: usize) -> Result<ShardP
     Ok(if gathered.is_empty() { ShardPlan::Apply(parts) } else { ShardPlan::GatherFirst(gathered) })
 }
 
-/// The rule of [`Balance::moved`] for the sums of all shards.
+/// Applies the rule of [`Balance::moved`] to the sums of all shards.
 fn judge_whole(shards: &[Balance], delta: Delta) -> Result<(), BalanceRefusal> {
     let outgoing: i128 = shards.iter().map(|shard| i128::from(shard.outgoing)).sum();
     let incoming: i128 = shards.iter().map(|shard| i128::from(shard.incoming)).sum();
@@ -64,7 +64,7 @@ fn judge_whole(shards: &[Balance], delta: Delta) -> Result<(), BalanceRefusal> {
     {
         return Err(BalanceRefusal::NotHeld);
     }
-    // One shard without a bound has no end, and neither has the account.
+    // A shard without a bound is unlimited, and so is the account.
     let funds: Option<i128> = shards.iter().map(funds).sum();
     let lowered = lowered(delta);
     if lowered > 0 && funds.is_some_and(|funds| funds < lowered) {
@@ -78,7 +78,8 @@ fn judge_whole(shards: &[Balance], delta: Delta) -> Result<(), BalanceRefusal> {
     Ok(())
 }
 
-/// The shard that takes all of it, if one does: the one with the most of what is asked for.
+/// The shard that can take the whole delta, if there is one: the shard with the most of the
+/// requested resource.
 fn one_shard(shards: &[Balance], delta: Delta) -> Option<ShardPart> {
     let fits = shards.iter().filter(|shard| shard.moved(delta).is_ok());
     let best = fits.max_by_key(|shard| {
@@ -91,27 +92,27 @@ fn one_shard(shards: &[Balance], delta: Delta) -> Option<ShardPart> {
     Some(ShardPart { shard: best.shard, delta })
 }
 
-/// By how much `delta` lowers what is available; below zero if it raises it.
+/// The amount by which `delta` lowers the available balance; negative for a rise.
 fn lowered(delta: Delta) -> i128 {
     i128::from(delta.outgoing).saturating_sub(i128::from(delta.posted))
 }
 
-/// By how much `delta` raises what is expected; below zero if it lowers it.
+/// The amount by which `delta` raises the expected balance; negative for a fall.
 fn raised(delta: Delta) -> i128 {
     i128::from(delta.posted).saturating_add(i128::from(delta.incoming))
 }
 
-/// What stands above a shard's part of the floor, below zero if it is beyond it; nothing if there is no floor.
+/// The amount above a shard's part of the floor, negative if beyond it; `None` without a floor.
 fn funds(shard: &Balance) -> Option<i128> {
     shard.floor.map(|floor| shard.available().saturating_sub(i128::from(floor)))
 }
 
-/// What is left below a shard's part of the cap, below zero if it is beyond it; nothing if there is no cap.
+/// The amount below a shard's part of the cap, negative if beyond it; `None` without a cap.
 fn room(shard: &Balance) -> Option<i128> {
     shard.cap.map(|cap| i128::from(cap).saturating_sub(shard.expected()))
 }
 
-/// A number that is known to fit.
+/// Narrows a number that is known to fit.
 fn narrow(value: i128) -> i64 {
     i64::try_from(value.clamp(i64::MIN.into(), i64::MAX.into())).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! What entries add up to: four sums per account, in 128 bits, so that no history overflows them.
+//! Totals: four sums of entries per account, in 128 bits, so that no history overflows them.
 
 use super::account::Side;
 use super::transaction::{Layer, Leg};
@@ -7,61 +7,51 @@ use crate::types::id::{AccountId, TransactionId};
 use crate::types::position::Position;
 use crate::types::time::Time;
 
-/// A leg as its account's history shows it.
+/// A leg in its account's history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccountEntry {
-    /// The transaction it belongs to.
     pub transaction: TransactionId,
-    /// Its place among the transaction's legs, from 0.
     pub leg: u16,
-    /// The commit that wrote it.
+    /// The commit of the entry.
     pub position: Position,
-    /// The store's time of that commit.
+    /// The store's time of the commit.
     pub at: Time,
-    /// Whose it is.
     pub account: AccountId,
-    /// Which side.
     pub side: Side,
-    /// Which layer.
     pub layer: Layer,
     /// Minor units, above zero.
     pub amount: i64,
-    /// The account's asset.
     pub asset: Asset,
 }
 
 /// Sums of an account's entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Posted debits.
     pub debits: i128,
-    /// Posted credits.
     pub credits: i128,
     /// Debits reserved and not yet released.
     pub debits_pending: i128,
     /// Credits reserved and not yet released.
     pub credits_pending: i128,
-    /// How many entries were added.
+    /// The number of entries.
     pub entries: u64,
 }
 
 /// An account's balance, in terms of its normal side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BalanceAmounts {
-    /// What was posted.
     pub posted: i128,
-    /// What holds have reserved to go out.
+    /// Reserved by holds to go out.
     pub outgoing: i128,
-    /// What holds may bring in.
+    /// Reserved by holds to come in.
     pub incoming: i128,
-    /// What may still go out: posted less reserved.
+    /// The posted balance less outgoing reservations.
     pub available: i128,
 }
 
 impl Totals {
-    /// With one more entry.
     pub fn plus(self, side: Side, layer: Layer, amount: i64) -> Totals {
-        // 2^63 amounts of 2^63 would fit: sums of entries that exist cannot overflow.
+        // 2^63 amounts of 2^63 would fit, so sums of existing entries cannot overflow.
         let amount = i128::from(amount);
         let mut next = Totals { entries: self.entries.saturating_add(1), ..self };
         let (sum, signed) = match (side, layer) {
@@ -76,12 +66,10 @@ impl Totals {
         next
     }
 
-    /// With one more leg.
     pub fn plus_leg(self, leg: &Leg) -> Totals {
         self.plus(leg.side, leg.layer, leg.amount)
     }
 
-    /// Both together.
     pub fn and(self, other: Totals) -> Totals {
         Totals {
             debits: self.debits.saturating_add(other.debits),
@@ -92,7 +80,7 @@ impl Totals {
         }
     }
 
-    /// As an account of that normal side shows it.
+    /// The balance for an account of that normal side.
     pub fn seen_from(&self, normal: Side) -> BalanceAmounts {
         let (raised, lowered, incoming, outgoing) = match normal {
             Side::Credit => (self.credits, self.debits, self.credits_pending, self.debits_pending),

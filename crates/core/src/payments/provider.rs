@@ -1,4 +1,4 @@
-//! What a provider may answer, and the rules by which an unknown outcome is resolved with it.
+//! The answers of a provider, and the rules that resolve an unknown outcome.
 
 use super::charge::FailureCode;
 use crate::types::asset::Asset;
@@ -6,43 +6,43 @@ use crate::types::digest::MacKey;
 use crate::types::id::SubjectId;
 use crate::types::time::Span;
 
-/// What came of a call.
+/// The outcome of a provider call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProviderOutcome {
-    /// Executed.
+    /// The provider executed the call.
     Approved(Approval),
-    /// Refused by the card's issuer or the bank. Terminal.
+    /// The card's issuer or the bank refused. Terminal.
     Declined(Decline),
-    /// Refused because we asked wrongly. Terminal, and somebody should look.
+    /// The provider refused our request as wrong. Terminal, and a reason to investigate.
     Rejected(Rejection),
-    /// Not executed by this call; ask again later.
+    /// This call was not executed; ask again later.
     Busy {
-        /// The provider's own wish.
+        /// The provider's requested pause.
         retry_after: Option<Span>,
     },
-    /// The request never left: nothing was executed by this call.
+    /// The request never left, so this call had no effect.
     NotSent,
-    /// Perhaps executed.
+    /// The call may have been executed.
     Unknown(Cause),
 }
 
-/// Why an outcome is not known.
+/// Why an outcome is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// No answer in time.
+    /// No answer arrived in time.
     Timeout,
     /// The connection was cut.
     Cut,
     /// The provider answered with a 5xx.
     ServerError,
-    /// The provider says another call with this key is under way.
+    /// The provider reports a call in progress under the same key.
     InProgress,
-    /// The answer could not be understood.
+    /// The answer could not be parsed.
     Unreadable,
 }
 
 impl Cause {
-    /// The word in audit records and metrics.
+    /// The name in audit records and metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Cause::Timeout => "timeout",
@@ -55,7 +55,7 @@ impl Cause {
 }
 
 impl ProviderOutcome {
-    /// The word in audit records and metrics.
+    /// The name in audit records and metrics.
     pub const fn name(&self) -> &'static str {
         match self {
             ProviderOutcome::Approved(_) => "approved",
@@ -68,57 +68,52 @@ impl ProviderOutcome {
     }
 }
 
-/// An executed payment, in the provider's words. Nothing in it is believed before it is compared with ours.
+/// An executed payment as the provider reports it. The judge compares every field with our own
+/// before it trusts the report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approval {
-    /// The provider's reference.
     pub reference: String,
-    /// What has become of the money.
+    /// The state of the money at the provider.
     pub stands: Stands,
-    /// Minor units.
+    /// Minor units of `asset`.
     pub amount_minor: i64,
-    /// The asset, if we know it.
+    /// `None` if the provider names an asset we do not know.
     pub asset: Option<Asset>,
-    /// Our payment reference, as the provider remembers it.
+    /// Our payment reference, as the provider stored it.
     pub payment: Option<String>,
 }
 
-/// How a payment stands at its provider.
+/// The state of a payment's money at its provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stands {
-    /// Held for capture.
+    /// Held for a later capture.
     Held,
     /// Captured.
     Captured,
-    /// Given up before it was captured.
+    /// Voided before capture.
     Canceled,
-    /// Given back.
     Refunded,
-    /// On its way to a bank account, or there.
+    /// Sent to a bank account, or arrived there.
     PaidOut,
 }
 
-/// A refusal by the issuer.
+/// A refusal by the issuer or the bank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decline {
-    /// The provider's code, such as `card_declined`.
     pub code: String,
-    /// The issuer's reason, where given.
+    /// The issuer's reason, if given.
     pub decline_code: Option<String>,
-    /// The provider's reference, where it made one.
+    /// The provider's reference, where known.
     pub reference: Option<String>,
 }
 
-/// A refusal of the call itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// Whose credentials or whose input is at fault.
     pub fault: ProviderFault,
-    /// The provider's code.
     pub code: String,
 }
 
-/// Where a rejected call went wrong.
+/// The faulty part of a rejected call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProviderFault {
     /// The provider does not accept the request's content (400, 404).
@@ -127,21 +122,20 @@ pub enum ProviderFault {
     Credentials,
 }
 
-/// What a status query found.
+/// The result of a status query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LookupResult {
     /// The payment exists, with this outcome.
     Payment(ProviderOutcome),
     /// More than one payment carries our reference.
     Several,
-    /// Nothing is known. Proof only once the provider is quiescent.
+    /// The provider knows no such payment. This is proof only once the provider is quiescent.
     Nothing,
-    /// The query itself did not succeed.
     Unclear(Cause),
 }
 
 impl LookupResult {
-    /// The word in audit records and metrics.
+    /// The name in audit records and metrics.
     pub const fn name(&self) -> &'static str {
         match self {
             LookupResult::Payment(outcome) => outcome.name(),
@@ -152,25 +146,27 @@ impl LookupResult {
     }
 }
 
-/// The rules of one provider, as far as decisions need them. Profiles are data in the gateway port.
+/// The part of a provider's rules needed for decisions. The gateway port keeps the full profiles as
+/// data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// How long the provider remembers a key; nothing if it does not deduplicate.
+    /// How long the provider remembers an idempotency key; `None` without deduplication.
     pub dedup_window: Option<Span>,
-    /// Whether it stores and replays its own server errors under the key.
+    /// Whether the provider stores and replays server errors under a key.
     pub stores_errors: bool,
-    /// Whether it executes again under a key whose first call it answered with an error.
+    /// Whether the provider executes a key again after it answered the first call with an error.
     pub reexecutes_errors: bool,
-    /// Whether a payment can be looked up by our reference.
+    /// Whether the provider can look up a payment by our reference.
     pub queryable: bool,
-    /// A request leaves at most this long after its holder last looked at the lease, or never. The connector's own
-    /// promise, not the provider's: waiting for a slot and connecting take time, and nobody looks again in between.
+    /// The longest time between the holder's last check of its lease and the departure of a
+    /// request. The connector promises this bound: waiting for a connection takes time, and nobody
+    /// checks the lease again meanwhile.
     pub send_within: Span,
-    /// A request is executed at most this long after it was sent.
+    /// The longest time between the departure of a request and its execution.
     pub late_delivery: Span,
-    /// A query sees everything executed at least this long ago.
+    /// The delay after which a query sees an executed call.
     pub query_lag: Span,
-    /// Longest key it accepts.
+    /// The longest accepted key.
     pub key_bytes_max: usize,
 }
 
@@ -181,18 +177,18 @@ pub enum ProviderStep {
     Charge,
     /// Hold for a later capture.
     Authorize,
-    /// Take what is held, or a part of it; the rest is given up.
+    /// Capture the held amount or a part of it; the rest is released.
     Capture,
-    /// Give up what is held.
+    /// Release the held amount.
     Void,
-    /// Give back what was taken, or a part of it.
+    /// Return the captured amount or a part of it.
     Refund,
     /// Pay to a bank account.
     Payout,
 }
 
 impl Rules {
-    /// The rules as they are for one step: what was refunded or paid out cannot be looked up by our reference.
+    /// The rules for one step: refunds and payouts cannot be looked up by our reference.
     pub const fn of(self, step: ProviderStep) -> Rules {
         match step {
             ProviderStep::Charge | ProviderStep::Authorize | ProviderStep::Capture | ProviderStep::Void => {
@@ -204,7 +200,7 @@ impl Rules {
 }
 
 impl ProviderStep {
-    /// The word in keys, metadata and metrics.
+    /// The name in keys, metadata and metrics.
     pub const fn name(self) -> &'static str {
         match self {
             ProviderStep::Charge => "charge",
@@ -216,7 +212,7 @@ impl ProviderStep {
         }
     }
 
-    /// What it is called when the provider declines it.
+    /// The failure code of a decline at this step.
     pub const fn declined(self) -> FailureCode {
         match self {
             ProviderStep::Charge
@@ -228,7 +224,7 @@ impl ProviderStep {
         }
     }
 
-    /// How the payment stands once it is done.
+    /// The state of the money after this step succeeds.
     pub const fn leads_to(self) -> Stands {
         match self {
             ProviderStep::Charge | ProviderStep::Capture => Stands::Captured,
@@ -242,8 +238,8 @@ impl ProviderStep {
 
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// The key sent to the provider: the same on every attempt of one operation, step and generation, and unrelated to
-/// the client's own key.
+/// Derives the provider's idempotency key. The key is the same for every attempt of one operation,
+/// step and generation, and independent of the client's key.
 pub fn downstream_key(
     mac: &MacKey,
     of: SubjectId,

@@ -1,25 +1,26 @@
-//! Full-jitter backoff: a uniformly random wait between nothing and a doubling bound.
+//! Full-jitter backoff: a uniformly random wait between zero and a doubling bound.
 
 use crate::types::time::Span;
 
-/// How waits grow.
+/// The parameters of a backoff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
-    /// Bound of the first wait.
+    /// The bound of the first wait.
     pub base: Span,
-    /// No wait is longer than this.
+    /// The longest wait.
     pub cap: Span,
 }
 
 impl Backoff {
-    /// The wait after `attempt` (1 is the first). `chance` is uniformly random and decides where in the range.
+    /// The wait after `attempt` (1 is the first). `chance` is uniformly random.
     pub fn wait(&self, attempt: u32, chance: u64) -> Span {
         let doublings = attempt.saturating_sub(1).min(32);
         let bound = self.base.ms().saturating_mul(1_u64 << doublings).min(self.cap.ms());
         Span::from_ms(chance.checked_rem(bound.saturating_add(1)).unwrap_or(chance))
     }
 
-    /// As [`Backoff::wait`], but at least `floor` (a provider's `Retry-After`), itself cut at the cap.
+    /// Like [`Backoff::wait`], but at least `floor` (a provider's `Retry-After`). The cap also
+    /// limits `floor`.
     pub fn wait_at_least(&self, floor: Span, attempt: u32, chance: u64) -> Span {
         floor.min(self.cap).max(self.wait(attempt, chance))
     }

@@ -1,34 +1,29 @@
-//! What a saga is: its steps in order, each with the deed that undoes it, under a version.
+//! The definition of a saga: a version and its steps in order, each with its compensation.
 //!
-//! What a deed is belongs to whoever composes the saga; here it is only a word. A definition is never changed once it
-//! was released: a changed one gets a higher version, and what began under the old one ends under it.
+//! Actions are opaque here; the composing module defines them. A released definition never changes.
+//! A changed saga gets a higher version, and work ends under the definition it began with.
 
-/// A saga's definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SagaDefinition<D: 'static> {
-    /// What it is called in stores and timelines.
+    /// The name in stores and timelines.
     pub name: &'static str,
-    /// Which of the definitions of that name.
     pub version: u16,
-    /// Its steps, at least one.
+    /// At least one step.
     pub steps: &'static [Stage<D>],
 }
 
-/// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stage<D> {
-    /// What is done.
     pub action: D,
-    /// What undoes it; nothing where there is nothing to undo, or nothing that could.
+    /// The compensation; `None` if the action has no effect to undo or cannot be undone.
     pub undo: Option<D>,
 }
 
-/// The definition of that name and version, among those that are known.
 pub fn find<D: Copy>(known: &[SagaDefinition<D>], name: &str, version: u16) -> Option<SagaDefinition<D>> {
     known.iter().find(|one| one.name == name && one.version == version).copied()
 }
 
-/// The youngest definition of that name: what new sagas begin under.
+/// The definition for new sagas: the highest version.
 pub fn latest<D: Copy>(known: &[SagaDefinition<D>], name: &str) -> Option<SagaDefinition<D>> {
     known.iter().filter(|one| one.name == name).max_by_key(|one| one.version).copied()
 }
@@ -52,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn new_sagas_begin_under_the_youngest_definition_of_their_name() {
+    fn new_sagas_begin_under_the_latest_definition() {
         assert_eq!(latest(&KNOWN, "sale"), Some(one("sale", 3)));
         assert_eq!(latest(&KNOWN, "gift"), Some(one("gift", 4)));
         assert_eq!(latest(&KNOWN, "theft"), None);

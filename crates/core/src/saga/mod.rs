@@ -1,4 +1,4 @@
-//! Work of several steps: what a saga is, how far it has come, and when to try again.
+//! Sagas: definitions of several steps, progress through them, and retry delays.
 
 pub mod backoff;
 pub mod definition;

@@ -1,31 +1,28 @@
-//! How far a saga has come, and the one function that moves it.
+//! The progress of a saga, and the only function for advancing a saga.
 //!
-//! A step that cannot be done turns the saga round: what was done is undone in reverse order. A deed that undoes and
-//! cannot be done ends in the hands of a human. Whether a deed was done is the caller's to know; a deed whose outcome is
-//! unknown has not happened yet, and the saga stays where it is.
+//! A failed step turns the saga around: completed steps are undone in reverse order. A failed
+//! compensation needs a human. The caller decides whether an action is done. While an outcome is
+//! unknown, the saga keeps its position.
 
 use super::definition::SagaDefinition;
 
-/// Where a saga stands: which deed is next. Stored with every step's effect.
+/// The position of a saga: its next action. Stored together with every step's effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SagaProgress {
-    /// The step, from 0.
     pub step: u8,
-    /// Doing or undoing.
     pub way: Direction,
 }
 
 /// The direction of a saga.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// Doing.
     Forward,
-    /// Undoing.
+    /// Undoing completed steps.
     Back,
 }
 
 impl Direction {
-    /// The word in stores and timelines.
+    /// The name in stores and timelines.
     pub const fn name(self) -> &'static str {
         match self {
             Direction::Forward => "forward",
@@ -33,40 +30,37 @@ impl Direction {
         }
     }
 
-    /// The way of that name.
     pub fn parse(name: &str) -> Option<Direction> {
         [Direction::Forward, Direction::Back].into_iter().find(|way| way.name() == name)
     }
 }
 
-/// What became of the deed that was next.
+/// The result of an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepResult {
-    /// It was done.
     Done,
-    /// It was certainly not done, and will not be.
+    /// The action certainly had no effect and never will.
     Failed,
 }
 
-/// What follows.
+/// The next action of a saga.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextAction<D> {
-    /// This deed is next.
     Do(D, SagaProgress),
-    /// All steps were done.
+    /// All steps are done.
     Completed,
-    /// A step failed, and everything before it was undone.
+    /// A step failed, and all earlier steps are undone.
     Undone,
-    /// A deed that undoes could not be done: only a human can go on.
+    /// A compensation failed: only a human can continue.
     Stuck(D),
 }
 
 impl SagaProgress {
-    /// Before the first step.
+    /// The first step.
     pub const START: SagaProgress = SagaProgress { step: 0, way: Direction::Forward };
 }
 
-/// The deed that is next; nothing if the definition has no such step.
+/// The action at that position; `None` if the definition has no such step.
 pub fn action<D: Copy>(definition: &SagaDefinition<D>, progress: SagaProgress) -> Option<D> {
     let stage = definition.steps.get(usize::from(progress.step))?;
     match progress.way {
@@ -75,7 +69,7 @@ pub fn action<D: Copy>(definition: &SagaDefinition<D>, progress: SagaProgress) -
     }
 }
 
-/// What follows when the deed at `progress` has happened. The one transition function.
+/// The transition after a result. All progress of sagas goes through this function.
 pub fn next<D: Copy>(
     definition: &SagaDefinition<D>,
     progress: SagaProgress,
@@ -94,7 +88,7 @@ pub fn next<D: Copy>(
     })
 }
 
-/// The last step before `step` that has something to undo.
+/// The compensation of the last undoable step before `step`.
 fn before<D: Copy>(definition: &SagaDefinition<D>, step: u8) -> NextAction<D> {
     (0..step)
         .rev()
@@ -109,7 +103,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Reserve, authorize, tell (nothing to undo), capture.
+    /// Reserve, authorize, notify (without a compensation), capture.
     const SALE: SagaDefinition<&str> = SagaDefinition {
         name: "sale",
         version: 1,
@@ -121,7 +115,7 @@ mod tests {
         ],
     };
 
-    /// The deeds of a run in which the deeds named fail, and how it ended.
+    /// Runs a saga in which the named actions fail. Returns the actions and the end.
     fn run(failing: &[&str]) -> (Vec<&'static str>, NextAction<&'static str>) {
         let (mut actions, mut at) = (Vec::new(), SagaProgress::START);
         loop {
@@ -141,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_at_each_step_undoes_what_was_done_in_reverse() {
+    fn a_failure_undoes_completed_steps_in_reverse() {
         assert_eq!(run(&["reserve"]), (vec!["reserve"], NextAction::Undone));
         assert_eq!(run(&["authorize"]), (vec!["reserve", "authorize", "release"], NextAction::Undone));
         assert_eq!(
@@ -155,13 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn a_compensation_that_fails_is_a_humans() {
+    fn a_failed_compensation_is_stuck() {
         assert_eq!(run(&["capture", "void"]).1, NextAction::Stuck("void"));
         assert_eq!(run(&["tell", "release"]).1, NextAction::Stuck("release"));
     }
 
     #[test]
-    fn what_is_not_there_is_no_step() {
+    fn a_position_outside_the_definition_has_no_action() {
         let beyond = SagaProgress { step: 4, way: Direction::Forward };
         assert_eq!(next(&SALE, beyond, StepResult::Done), None);
         assert_eq!(
@@ -176,7 +170,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever fails, every deed done before the failure is undone exactly once, youngest first, and it ends.
+        /// Every run ends. Every step completed before a failure is undone exactly once, latest
+        /// first.
         #[test]
         fn every_run_ends_and_undoes_each_step_once(fails in prop::collection::vec(any::<bool>(), 8)) {
             let (mut at, mut done, mut steps) = (SagaProgress::START, Vec::new(), 0);

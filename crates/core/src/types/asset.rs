@@ -1,10 +1,11 @@
-//! Assets: currencies of ISO 4217 with their exponents, as data, and the codes tenants give to assets of their own.
+//! Assets: the currencies of ISO 4217 with their exponents, as data, and the codes of tenants' own
+//! assets.
 
 use super::limits::ASSET_CODE_BYTES_MAX;
 use std::fmt;
 
-/// What is counted: a currency by its upper-case ISO 4217 code, or an asset a tenant defined (points, carbon credits,
-/// grams of CO2). The code is padded with zeros.
+/// A currency by its upper-case ISO 4217 code, or a tenant's own asset (points, carbon credits,
+/// grams of CO2). The code is padded with zero bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Asset([u8; ASSET_CODE_BYTES_MAX]);
 
@@ -12,7 +13,7 @@ pub struct Asset([u8; ASSET_CODE_BYTES_MAX]);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownAsset;
 
-/// Active ISO 4217 codes with a minor unit, grouped by how many decimals that unit has.
+/// Active ISO 4217 codes, grouped by the number of decimals of their minor unit.
 const CURRENCIES: [(u8, &str); 4] = [
     (0, "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF"),
     (
@@ -29,13 +30,14 @@ const CURRENCIES: [(u8, &str); 4] = [
 ];
 
 impl Asset {
-    /// A currency's code in any case.
+    /// Parses a currency's code in any case.
     pub fn currency(code: &str) -> Result<Asset, UnknownAsset> {
         let asset = Asset::parse(code)?;
         asset.currency_exponent().map(|_| asset).ok_or(UnknownAsset)
     }
 
-    /// Any asset's code in any case: a letter, then letters, digits and `_`, at most 16 in all.
+    /// Parses an asset's code in any case: a letter, then letters, digits and `_`, at most 16
+    /// characters.
     pub fn parse(code: &str) -> Result<Asset, UnknownAsset> {
         let fits = code.len() <= ASSET_CODE_BYTES_MAX
             && code.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -56,9 +58,9 @@ impl Asset {
         self.0.get(..length).and_then(|code| std::str::from_utf8(code).ok()).unwrap_or_default()
     }
 
-    /// How many decimals the minor unit has, if this is a currency.
+    /// The number of decimals of the minor unit, if this is a currency.
     pub fn currency_exponent(&self) -> Option<u8> {
-        // Codes stand four bytes apart in the table: three letters and a space.
+        // Codes are four bytes apart in the table: three letters and a space.
         let code: &[u8; 3] = self.code().as_bytes().try_into().ok()?;
         let stands_in =
             |codes: &str| codes.as_bytes().chunks(4).any(|place| place.first_chunk() == Some(code));
@@ -83,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exponents_by_data() {
+    fn currency_exponents_come_from_the_table() {
         for (code, exponent) in [("usd", 2), ("JPY", 0), ("kwd", 3), ("CLF", 4), ("Eur", 2), ("BHD", 3)] {
             assert_eq!(Asset::currency(code).unwrap().currency_exponent(), Some(exponent), "{code}");
         }
@@ -97,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_may_name_its_own() {
+    fn a_tenant_may_name_its_own_assets() {
         for (text, code) in
             [("points", "POINTS"), ("CO2_grams", "CO2_GRAMS"), ("a123456789012345", "A123456789012345")]
         {
@@ -110,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn no_code_stands_twice() {
+    fn no_currency_code_occurs_twice() {
         let mut codes: Vec<&str> =
             CURRENCIES.iter().flat_map(|(_, codes)| codes.split_whitespace()).collect();
         let all = codes.len();

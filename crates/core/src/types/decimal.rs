@@ -1,8 +1,9 @@
 //! An exact decimal number, as JSON writes it.
 //!
-//! Promises: equality and hash are by value (`100`, `1e2` and `100.0` are one number; `-0` is zero), nothing is
-//! ever rounded, and the bounds are on the value, so two spellings of one number are both accepted or both
-//! refused. Integers that fit an `i64` take no allocation. Leaves out: arithmetic and order; money is integers.
+//! Equality and hash are by value: `100`, `1e2` and `100.0` are one number, and `-0` is zero.
+//! Nothing is ever rounded. The bounds apply to the value, so two spellings of a number are both
+//! accepted or both refused. Integers that fit an `i64` need no allocation. Arithmetic and order
+//! are absent, because money is integers.
 //!
 //! The canonical form, one text per value, is in `decimal/canonical.rs`.
 
@@ -10,7 +11,8 @@ mod canonical;
 
 use std::fmt;
 
-/// Significant digits a number may have: far above any amount or double, small enough to copy freely.
+/// Significant digits of a number: far more than any amount or double has, and few enough to copy
+/// freely.
 pub const DIGITS_MAX: usize = 400;
 /// Largest magnitude of the power of ten of a number's first significant digit.
 pub const EXPONENT_MAX: i16 = 9999;
@@ -42,9 +44,9 @@ struct Wide {
 pub enum DecimalError {
     /// Not a number in JSON's grammar.
     Grammar {
-        /// The byte of the text where it stops being one.
+        /// The byte at which the grammar is violated.
         offset: usize,
-        /// What the grammar asks for there.
+        /// The expected input at that byte.
         expected: &'static str,
     },
     /// More than [`DIGITS_MAX`] significant digits.
@@ -54,7 +56,7 @@ pub enum DecimalError {
 }
 
 impl Decimal {
-    /// Reads a text that is exactly one JSON number.
+    /// Parses a text that is exactly one JSON number.
     pub fn parse(text: &str) -> Result<Decimal, DecimalError> {
         let (number, used) = Decimal::scan(text.as_bytes())?;
         if used == text.len() {
@@ -64,7 +66,7 @@ impl Decimal {
         }
     }
 
-    /// Reads the JSON number `input` starts with, and says how many bytes it took.
+    /// Parses the JSON number at the beginning of `input`. Returns its length as well.
     pub(crate) fn scan(input: &[u8]) -> Result<(Decimal, usize), DecimalError> {
         let negative = input.first() == Some(&b'-');
         let start = usize::from(negative);
@@ -79,7 +81,7 @@ impl Decimal {
             }
             [_, ..] => {}
         }
-        // The common case, an integer that fits, needs no normalising.
+        // The common case, an integer that fits, needs no normalization.
         if !matches!(input.get(at), Some(b'.' | b'e' | b'E'))
             && let Some(value) = integer(negative, whole, &[], 0)
         {
@@ -106,7 +108,8 @@ impl Decimal {
             if digits.is_empty() {
                 return Err(DecimalError::Grammar { offset: at, expected: "a digit in the exponent" });
             }
-            // Saturation is safe: no input is long enough to bring such an exponent back within the bound.
+            // Saturation is safe: no input is long enough to bring such an exponent back within the
+            // bound.
             let size =
                 digits.iter().fold(0_i64, |sum, byte| sum.saturating_mul(10).saturating_add(digit(*byte)));
             exponent = if down { size.saturating_neg() } else { size };
@@ -115,12 +118,10 @@ impl Decimal {
         Ok((normalise(negative, whole, fraction, exponent)?, at))
     }
 
-    /// The number `value`.
     pub const fn from_i64(value: i64) -> Decimal {
         Decimal(Repr::Small(value))
     }
 
-    /// Whether it is below zero.
     pub const fn is_negative(&self) -> bool {
         match &self.0 {
             Repr::Small(value) => value.is_negative(),
@@ -128,8 +129,8 @@ impl Decimal {
         }
     }
 
-    /// The number as an integer without zeros at its end, times a power of ten: 12.50 is 125 and -1. `None` if the
-    /// integer does not fit.
+    /// The number as an integer without trailing zeros and a power of ten: 12.50 is 125 and -1.
+    /// `None` if the integer does not fit.
     pub fn scaled(&self) -> Option<(i128, i32)> {
         match &self.0 {
             Repr::Small(value) => {
@@ -152,7 +153,7 @@ impl Decimal {
         }
     }
 
-    /// Whether the number has no fraction, of whatever size.
+    /// Whether the number has no fraction, at any size.
     pub fn is_integer(&self) -> bool {
         match &self.0 {
             Repr::Small(_) => true,
@@ -215,7 +216,7 @@ impl Wide {
     }
 }
 
-/// The one representation of `whole.fraction` times ten to the `exponent`.
+/// The unique representation of `whole.fraction` times ten to the `exponent`.
 fn normalise(negative: bool, whole: &[u8], fraction: &[u8], exponent: i64) -> Result<Decimal, DecimalError> {
     let mut whole = if whole == b"0" { &[] } else { whole };
     let mut fraction = trim_end_zeros(fraction);
@@ -240,7 +241,7 @@ fn normalise(negative: bool, whole: &[u8], fraction: &[u8], exponent: i64) -> Re
     if lead.unsigned_abs() > EXPONENT_MAX.unsigned_abs() {
         return Err(DecimalError::Exponent);
     }
-    // The zeros between the last significant digit and the point; none means a fraction remains.
+    // The zeros between the last significant digit and the point; `None` if there is a fraction.
     let zeros = usize::try_from(lead).ok().and_then(|lead| lead.saturating_add(1).checked_sub(count));
     if let Some(value) = zeros.and_then(|zeros| integer(negative, whole, fraction, zeros)) {
         return Ok(Decimal::from_i64(value));
@@ -249,10 +250,10 @@ fn normalise(negative: bool, whole: &[u8], fraction: &[u8], exponent: i64) -> Re
     Ok(Decimal(Repr::Wide(Box::new(Wide { negative, digits, lead }))))
 }
 
-/// The digits of `whole`, then `fraction`, then `zeros` zeros, as one integer if it fits.
+/// The digits of `whole` and `fraction` and a number of zeros, as one integer if it fits.
 fn integer(negative: bool, whole: &[u8], fraction: &[u8], zeros: usize) -> Option<i64> {
     let mut below = 0_i64;
-    // Counted down from zero, since only the negative side holds every i64.
+    // Counts down from zero, because only the negative side holds every i64.
     for byte in whole.iter().chain(fraction) {
         below = below.checked_mul(10)?.checked_sub(digit(*byte))?;
     }
@@ -260,7 +261,7 @@ fn integer(negative: bool, whole: &[u8], fraction: &[u8], zeros: usize) -> Optio
     if negative { Some(below) } else { below.checked_neg() }
 }
 
-/// The digits `input` has from `start` on.
+/// The digits of `input` from `start` on.
 fn digits_at(input: &[u8], start: usize) -> &[u8] {
     let rest = input.get(start..).unwrap_or_default();
     let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -278,7 +279,7 @@ fn digit(byte: u8) -> i64 {
     i64::from(byte.saturating_sub(b'0'))
 }
 
-/// A length as a signed number; no slice is too long for one.
+/// A length as a signed number; no slice is too long for it.
 fn length(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

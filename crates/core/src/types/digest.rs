@@ -1,4 +1,5 @@
-//! SHA-256 and HMAC-SHA-256, with every part length-prefixed so that two lists of parts never collide by joining.
+//! SHA-256 and HMAC-SHA-256 over lists of parts. Every part has its length in front, so two
+//! different lists never have equal input.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest as _, Sha256};
@@ -9,19 +10,16 @@ use std::fmt;
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// The digest of `domain` and `parts`, in that order.
     pub fn of(domain: &str, parts: &[&[u8]]) -> Digest {
         let mut hash = Sha256::new();
         absorb(domain, parts, |bytes| hash.update(bytes));
         Digest(hash.finalize().into())
     }
 
-    /// A digest that was stored earlier.
     pub const fn from_bytes(bytes: [u8; 32]) -> Digest {
         Digest(bytes)
     }
 
-    /// The bytes to store or compare.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -43,28 +41,27 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// A key for HMAC-SHA-256 that is prepared once and used often. It never shows its bytes.
+/// A prepared key for HMAC-SHA-256. `Debug` never shows its bytes.
 #[derive(Clone)]
 pub struct MacKey(Hmac<Sha256>);
 
 impl MacKey {
-    /// Prepares the key.
     pub fn new(secret: &[u8; 32]) -> MacKey {
-        // A 32-byte array is always a valid HMAC key; the fallback can only be reached by a change of the crate.
+        // A 32-byte array is always a valid HMAC key; only a change of the crate could reach the
+        // fallback.
         MacKey(
             Hmac::<Sha256>::new_from_slice(secret)
                 .unwrap_or_else(|_| Hmac::new(&hmac::digest::Key::<Hmac<Sha256>>::default())),
         )
     }
 
-    /// The tag of `domain` and `parts`, in that order.
     pub fn tag(&self, domain: &str, parts: &[&[u8]]) -> Digest {
         let mut mac = self.0.clone();
         absorb(domain, parts, |bytes| mac.update(bytes));
         Digest(mac.finalize().into_bytes().into())
     }
 
-    /// Whether `tag` is the tag of `domain` and `parts`. How long it takes says nothing about where they differ.
+    /// Whether `tag` is the tag of `domain` and `parts`. The comparison takes constant time.
     pub fn is_tag(&self, tag: &Digest, domain: &str, parts: &[&[u8]]) -> bool {
         let mut mac = self.0.clone();
         absorb(domain, parts, |bytes| mac.update(bytes));
@@ -78,7 +75,8 @@ impl fmt::Debug for MacKey {
     }
 }
 
-/// Hands over length and bytes of each part. What is short goes together: each update has costs of its own.
+/// Passes length and bytes of each part to `update`. Short parts are joined, because each update
+/// has overhead.
 fn absorb(domain: &str, parts: &[&[u8]], mut update: impl FnMut(&[u8])) {
     let mut together = [0; 192];
     let mut used = 0_usize;
@@ -107,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_kept_apart() {
+    fn lists_of_parts_never_collide() {
         assert_ne!(Digest::of("d", &[b"ab", b"c"]), Digest::of("d", &[b"a", b"bc"]));
         assert_ne!(Digest::of("d", &[b"ab"]), Digest::of("da", &[b"b"]));
         let key = MacKey::new(&[7; 32]);
@@ -115,9 +113,9 @@ mod tests {
         assert_ne!(key.tag("d", &[]), MacKey::new(&[8; 32]).tag("d", &[]));
     }
 
-    /// Whatever their lengths: what goes together is the same as what goes by itself.
+    /// Joining short parts does not change the digest, at any length.
     #[test]
-    fn a_digest_is_that_of_lengths_and_bytes_in_their_order() {
+    fn a_digest_covers_lengths_and_bytes_in_order() {
         let long = vec![0x5a; 400];
         for first in (0..400).step_by(7) {
             for second in [0, 1, 100, 183, 184, 185, 192, 193, 400] {
@@ -134,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn only_its_own_tag_is_recognised() {
+    fn only_the_right_tag_is_accepted() {
         let key = MacKey::new(&[7; 32]);
         let tag = key.tag("d", &[b"ab", b"c"]);
         assert!(key.is_tag(&tag, "d", &[b"ab", b"c"]));

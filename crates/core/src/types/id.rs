@@ -1,12 +1,12 @@
 //! 63-bit ids: 41 bits of milliseconds since [`EPOCH`], 14 bits of worker slot, 8 bits of sequence.
 //!
-//! A [`Mint`] may only be used while its slot's lease holds, never goes back when the clock does, and refuses
-//! rather than guesses. Which process holds which slot is a row in the store ([`Slot`]).
+//! A [`Mint`] works only during its slot's lease. A mint never goes back with the clock, and
+//! refuses instead of guessing. A row in the store ([`Slot`]) assigns a slot to a process.
 
 use super::limits::{ID_RUN_AHEAD_MS, IDS_PER_MS, WORKER_SLOTS};
 use super::time::{Span, Time};
 
-/// Where the 41 bits begin: 2025-01-01T00:00:00Z. They last until 2094.
+/// The beginning of the 41 bits: 2025-01-01T00:00:00Z. They last until 2094.
 pub const EPOCH: Time = Time::from_ms(1_735_689_600_000);
 
 const SEQUENCE_BITS: u32 = 8;
@@ -20,12 +20,12 @@ macro_rules! id {
         pub struct $name(i64);
 
         impl $name {
-            /// From a freshly minted or a stored number.
+            /// Wraps a minted or stored number.
             pub const fn from_i64(id: i64) -> $name {
                 $name(id)
             }
 
-            /// The number to store. It never leaves the system: clients see references.
+            /// The number to store. Clients see references instead.
             pub const fn to_i64(self) -> i64 {
                 self.0
             }
@@ -34,21 +34,17 @@ macro_rules! id {
 }
 
 id! {
-    /// A tenant.
     TenantId,
-    /// A charge.
     ChargeId,
-    /// Something asked of a charge after it was made: a capture, a void or a refund.
+    /// A request on an existing charge: a capture, a void or a refund.
     OperationId,
-    /// A payout.
     PayoutId,
-    /// A ledger account.
     AccountId,
     /// A ledger transaction.
     TransactionId,
     /// A transfer that is held until it is posted, voided or lapses.
     HoldId,
-    /// Whatever a key makes: what claims and audit records hang on.
+    /// The object of a claim and of audit records: whatever an idempotency key creates or moves.
     SubjectId,
     /// One atomic change of state, stored with it.
     SetId,
@@ -72,21 +68,20 @@ macro_rules! subject {
 
 subject!(ChargeId, OperationId, PayoutId, AccountId, TransactionId, HoldId);
 
-/// A worker slot as it stands in the store: who may mint ids with this slot number, and until when.
+/// A stored worker slot: the right to mint ids with its number, until its lease ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// Which of the [`WORKER_SLOTS`] it is.
+    /// Below [`WORKER_SLOTS`].
     pub number: u16,
-    /// Counts how often the slot changed hands.
+    /// Counts the holders of the slot.
     pub epoch: u32,
-    /// Ids with this slot may carry times before this instant, and no others.
+    /// Ids with this slot have times before this instant.
     pub lease_until: Time,
-    /// Grows with every write of the row.
     pub revision: u64,
 }
 
 impl Slot {
-    /// A slot nobody ever held, taken now.
+    /// A slot without an earlier holder, taken now.
     pub const fn first(number: u16, now: Time, lease: Span) -> Slot {
         Slot { number, epoch: 1, lease_until: now.plus(lease), revision: 1 }
     }
@@ -96,38 +91,36 @@ impl Slot {
         self.lease_until.ms() <= now.ms()
     }
 
-    /// The slot in new hands.
+    /// The slot under a new holder.
     pub const fn taken_over(&self, now: Time, lease: Span) -> Slot {
         Slot { epoch: self.epoch.saturating_add(1), ..self.renewed(now, lease) }
     }
 
-    /// The same holder, for longer.
+    /// The slot under the same holder, for longer.
     pub const fn renewed(&self, now: Time, lease: Span) -> Slot {
         Slot { lease_until: now.plus(lease), revision: self.revision.saturating_add(1), ..*self }
     }
 
-    /// Names this holder among all that ever were: no two processes share it.
+    /// The current holder. No two processes ever share this value.
     pub const fn holder(&self) -> Holder {
         Holder { slot: self.number, epoch: self.epoch }
     }
 }
 
-/// A process that holds a worker slot, and so may hold leases.
+/// A process that holds a worker slot and therefore may hold leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Holder {
-    /// Its slot.
     pub slot: u16,
-    /// The slot's epoch when it was taken.
+    /// The slot's epoch when this process took it.
     pub epoch: u32,
 }
 
 impl Holder {
-    /// One number for the store.
+    /// The holder as one number, for the store.
     pub fn to_i64(self) -> i64 {
         (i64::from(self.epoch) << SLOT_BITS) | i64::from(self.slot)
     }
 
-    /// From the store's number.
     pub fn from_i64(stored: i64) -> Holder {
         let slot = u16::try_from(stored & i64::from(WORKER_SLOTS.saturating_sub(1))).unwrap_or(0);
         Holder { slot, epoch: u32::try_from(stored >> SLOT_BITS).unwrap_or(0) }
@@ -145,31 +138,32 @@ pub struct Mint {
 /// Why no id was minted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MintError {
-    /// The slot's lease is over or unsure; it must be renewed first.
+    /// The slot's lease is over or uncertain; renew it first.
     LeaseOver,
-    /// More ids were asked for than the layout allows; wait a moment.
+    /// The layout has no more ids at this time; wait a moment.
     Exhausted,
-    /// The clock stands outside the 41 bits.
+    /// The clock is outside the 41 bits.
     ClockOutOfRange,
 }
 
 impl Mint {
-    /// For a slot this process holds. `not_before` is the latest time an earlier holder may have minted with.
+    /// A mint for a slot of this process. `not_before` is the latest time at which an earlier
+    /// holder may have minted.
     pub fn new(slot: Slot, not_before: Time) -> Mint {
         Mint { slot, last_ms: not_before.ms().saturating_sub(EPOCH.ms()), sequence: IDS_PER_MS }
     }
 
-    /// The slot as last renewed.
+    /// The slot as of its last renewal.
     pub const fn slot(&self) -> Slot {
         self.slot
     }
 
-    /// The slot's lease was renewed in the store.
+    /// Takes over a slot renewed in the store.
     pub fn renewed(&mut self, slot: Slot) {
         self.slot = slot;
     }
 
-    /// The next id, greater than every one before it even if the clock went back.
+    /// The next id. Ids always grow, even if the clock goes back.
     pub fn next(&mut self, now: Time) -> Result<i64, MintError> {
         let now_ms = now.ms().saturating_sub(EPOCH.ms());
         let (ms, sequence) = if now_ms > self.last_ms {
@@ -193,18 +187,18 @@ impl Mint {
         Ok(high | i64::from(sequence))
     }
 
-    /// The first of `count` ids that follow each other as [`nth_after`] says; all of them are taken.
+    /// Mints `count` ids and returns the first; [`nth_after`] computes the others.
     pub fn block(&mut self, now: Time, count: usize) -> Result<i64, MintError> {
         let first = self.next(now)?;
         for _ in 1..count {
-            // At the same instant as the first, so the clock leaves no gap in the block.
+            // At the same instant as the first id, so the clock leaves no gap in the block.
             self.next(now)?;
         }
         Ok(first)
     }
 }
 
-/// The `n`th id of a block after its first: the sequence counts up, then the millisecond does.
+/// The `n`th id of a block after its first. The sequence counts up before the millisecond does.
 pub fn nth_after(first: i64, n: usize) -> Option<i64> {
     const SEQUENCE_MASK: i64 = (1 << SEQUENCE_BITS) - 1;
     let place = (first & SEQUENCE_MASK).checked_add(i64::try_from(n).ok()?)?;
@@ -265,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_storm_within_one_millisecond_runs_ahead_only_so_far() {
+    fn a_burst_within_one_millisecond_runs_ahead_up_to_a_bound() {
         let now = EPOCH.plus(HOUR);
         let mut mint = mint(now);
         let allowed = usize::try_from(ID_RUN_AHEAD_MS + 1).unwrap() * usize::from(IDS_PER_MS);
@@ -277,7 +271,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ids_only_grow_whatever_the_clock_does(steps in prop::collection::vec(-2_000_i64..2_000, 1..200)) {
+        fn ids_grow_even_if_the_clock_goes_back(steps in prop::collection::vec(-2_000_i64..2_000, 1..200)) {
             let mut now = EPOCH.plus(HOUR);
             let mut mint = Mint::new(Slot::first(1, now, Span::from_ms(1 << 40)), Time::EPOCH);
             let mut last = 0;
@@ -291,7 +285,7 @@ mod tests {
         }
 
         #[test]
-        fn holders_survive_the_store(slot in 0..WORKER_SLOTS, epoch: u32) {
+        fn holders_read_back_from_the_store(slot in 0..WORKER_SLOTS, epoch: u32) {
             let holder = Holder { slot, epoch };
             prop_assert_eq!(Holder::from_i64(holder.to_i64()), holder);
         }

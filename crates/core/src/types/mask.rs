@@ -1,18 +1,18 @@
-//! Values that must not reach a log: they are masked by their type, so no caller can forget it.
+//! Values that must not reach a log. The type does the masking, so no caller can forget to.
 
 use std::fmt;
 
-/// Holds a secret or personal value. `Debug` and `Display` never show it; [`Masked::reveal`] marks each real use.
+/// A secret or personal value. `Debug` and `Display` never show it; [`Masked::reveal`] marks each
+/// real use.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Masked<T>(T);
 
 impl<T> Masked<T> {
-    /// Masks a value.
     pub const fn new(value: T) -> Masked<T> {
         Masked(value)
     }
 
-    /// The value itself, for a place that is meant to have it: the store, the provider, the owner's answer.
+    /// The value itself, for its legitimate users: the store, the provider, the owner's answer.
     pub const fn reveal(&self) -> &T {
         &self.0
     }

@@ -1,4 +1,5 @@
-//! The words every other room speaks: ids, money, time, digests, exact numbers and the bounds of the system.
+//! Basic types of all modules: ids, money, time, digests, exact numbers and the bounds of the
+//! system.
 
 pub mod asset;
 pub mod decimal;

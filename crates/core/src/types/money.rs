@@ -1,4 +1,5 @@
-//! Money: a checked integer of minor units in one asset. There are no operators; overflow is an outcome.
+//! Money: a checked integer of minor units in one asset. There are no operators; overflow is an
+//! outcome.
 
 use super::asset::Asset;
 use super::limits::AMOUNT_MAX;
@@ -20,7 +21,6 @@ pub enum MoneyError {
 }
 
 impl Money {
-    /// `minor` units of `asset`.
     pub const fn new(minor: i64, asset: Asset) -> Result<Money, MoneyError> {
         if minor <= 0 {
             Err(MoneyError::NotPositive)
@@ -31,12 +31,10 @@ impl Money {
         }
     }
 
-    /// The number of minor units.
     pub const fn minor(self) -> i64 {
         self.minor
     }
 
-    /// What it is an amount of.
     pub const fn asset(self) -> Asset {
         self.asset
     }

@@ -1,19 +1,18 @@
-//! The name of a peer: another Counterfoil, with ledger of its own, that money can be sent to.
+//! The name of a peer: another Counterfoil with its own ledger that can receive money.
 
 use super::limits::PEER_NAME_BYTES_MAX;
 use std::fmt;
 
-/// A peer's name: 1–32 lower-case letters, digits and `_`, the first a letter. So it can stand in a setting's name, in the
-/// name of a variable, in an account's code and in what a payment is bound to.
+/// A peer's name: 1–32 lower-case letters, digits and `_`, beginning with a letter. Settings,
+/// environment variables, account codes and provider bindings can therefore contain it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerName(String);
 
-/// A text that is no peer's name.
+/// The text is not a peer's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadPeerName;
 
 impl PeerName {
-    /// Reads a name.
     pub fn parse(text: &str) -> Result<PeerName, BadPeerName> {
         let begins = text.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase());
         let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
@@ -24,7 +23,6 @@ impl PeerName {
         }
     }
 
-    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,14 +1,16 @@
-//! Public references: what clients see instead of ids. They reveal neither order nor count nor worker.
+//! Public references: the names of objects that clients see instead of ids. A reference reveals
+//! neither order nor count nor worker.
 //!
-//! A reference is the id and a check word, mixed by a four-round Feistel network whose round function is
-//! HMAC-SHA-256 (a pseudo-random permutation by Luby and Rackoff). It is reversible with the key, so looking
-//! a reference up needs no index, and a guessed one fails its check before the store is asked.
+//! A reference is the id and a check word, mixed by a four-round Feistel network. The round
+//! function is HMAC-SHA-256, which makes the network a pseudo-random permutation (Luby and
+//! Rackoff). The key inverts it, so a lookup needs no index, and a guessed reference fails its
+//! check before the store is asked.
 
 use super::digest::MacKey;
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-/// What a reference points to; the prefix makes it recognisable in any log line.
+/// The kind of the referenced object. The prefix makes a reference recognizable in any log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReferenceKind {
     /// `ch_…`
@@ -32,7 +34,6 @@ pub enum ReferenceKind {
 }
 
 impl ReferenceKind {
-    /// The prefix with its underscore.
     pub const fn prefix(self) -> &'static str {
         match self {
             ReferenceKind::Charge => "ch_",
@@ -47,18 +48,17 @@ impl ReferenceKind {
         }
     }
 
-    /// Whether a text has the form of a reference of this kind, whether or not there is one.
+    /// Whether a text has the form of a reference of this kind. The object need not exist.
     pub fn is_form_of(self, text: &str) -> bool {
         text.strip_prefix(self.prefix()).is_some_and(|digits| digits.len() == TEXT_LEN)
     }
 }
 
-/// A public reference, as text.
+/// A public reference as text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Reference([u8; REFERENCE_LEN]);
 
 impl Reference {
-    /// The text clients see.
     pub fn as_str(&self) -> &str {
         // Prefix and digits are ASCII.
         std::str::from_utf8(&self.0).unwrap_or_default()
@@ -82,22 +82,21 @@ const TEXT_LEN: usize = 26;
 const REFERENCE_LEN: usize = 3 + TEXT_LEN;
 const ROUNDS: [u8; 4] = [1, 2, 3, 4];
 
-/// Turns ids into references and back, under the instance's key. Copies know of each other's.
+/// Converts ids to references and back, under the instance's key. Clones share one cache.
 #[derive(Clone, Debug)]
 pub struct References {
     key: MacKey,
-    recent: Arc<Recent>,
+    recent: Arc<ReferenceCache>,
 }
 
 impl References {
-    /// Under `key`, which must stay the same for the life of the store.
+    /// A converter under `key`, which must stay the same for the life of the store.
     pub fn new(key: MacKey) -> References {
         References { key, recent: Arc::default() }
     }
 
-    /// The reference of `id`.
     pub fn seal(&self, kind: ReferenceKind, id: i64) -> Reference {
-        self.recent.find(kind, id, || self.mix(kind, id))
+        self.recent.get_or_insert(kind, id, || self.mix(kind, id))
     }
 
     fn mix(&self, kind: ReferenceKind, id: i64) -> Reference {
@@ -117,7 +116,7 @@ impl References {
         Reference(text)
     }
 
-    /// The id behind `text`, or nothing if this instance never made such a reference of this kind.
+    /// The id behind `text`; `None` if this instance never created such a reference of this kind.
     pub fn open(&self, kind: ReferenceKind, text: &str) -> Option<i64> {
         let digits = text.strip_prefix(kind.prefix())?;
         if digits.len() != TEXT_LEN {
@@ -126,7 +125,8 @@ impl References {
         let mut word: u128 = 0;
         for byte in digits.bytes() {
             let digit = ALPHABET.iter().position(|&known| known == byte)?;
-            // The first of 26 digits carries only 3 bits; anything that would fall out of the word is no reference.
+            // The first of 26 digits carries only 3 bits, so overflow means that the text is not a
+            // reference.
             word = word.checked_mul(32)?.checked_add(u128::try_from(digit).ok()?)?;
         }
         let mut left = u64::try_from(word >> 64).ok()?;
@@ -145,43 +145,43 @@ impl References {
     }
 }
 
-/// References that were made last, each in the place its id falls on. A payment's is asked for by everybody who has to do with it, an
-/// account's with every payment, and each takes four tags.
-struct Recent(Vec<Mutex<Option<Made>>>);
+/// A direct-mapped cache of recent references. Every part of a payment's path asks for its
+/// reference, every payment asks for its account's, and each computation takes four HMACs.
+struct ReferenceCache(Vec<Mutex<Option<CachedReference>>>);
 
-type Made = (ReferenceKind, i64, Reference);
+type CachedReference = (ReferenceKind, i64, Reference);
 
-/// As a power of two.
-const PLACES: u32 = 10;
+/// The number of slots, as a power of two.
+const SLOT_BITS: u32 = 10;
 
-impl Default for Recent {
-    fn default() -> Recent {
-        Recent((0..1_u32 << PLACES).map(|_| Mutex::default()).collect())
+impl Default for ReferenceCache {
+    fn default() -> ReferenceCache {
+        ReferenceCache((0..1_u32 << SLOT_BITS).map(|_| Mutex::default()).collect())
     }
 }
 
-impl Recent {
-    /// The reference as it was made, or as `make` makes it.
-    fn find(&self, kind: ReferenceKind, id: i64, make: impl FnOnce() -> Reference) -> Reference {
-        // Who finds the place in somebody else's hands does not wait.
-        let Some(Ok(mut place)) = self.0.get(place(kind, id)).map(Mutex::try_lock) else { return make() };
-        match *place {
+impl ReferenceCache {
+    /// The cached reference, or the result of `make`.
+    fn get_or_insert(&self, kind: ReferenceKind, id: i64, make: impl FnOnce() -> Reference) -> Reference {
+        // Locked slots are skipped instead of waited for.
+        let Some(Ok(mut slot)) = self.0.get(slot_of(kind, id)).map(Mutex::try_lock) else { return make() };
+        match *slot {
             Some((of, number, reference)) if (of, number) == (kind, id) => reference,
-            _ => place.insert((kind, id, make())).2,
+            _ => slot.insert((kind, id, make())).2,
         }
     }
 }
 
-/// Ids grow with time: their lower digits are multiplied into the upper ones, and those are taken.
-fn place(kind: ReferenceKind, id: i64) -> usize {
+/// Multiplicative hashing: ids grow with time, so their low bits are spread into the high bits.
+fn slot_of(kind: ReferenceKind, id: i64) -> usize {
     let kinds = kind.prefix().bytes().fold(0, |sum: u64, byte| (sum << 8) | u64::from(byte));
     let mixed = (u64::from_be_bytes(id.to_be_bytes()) ^ kinds).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    usize::try_from(mixed >> (u64::BITS - PLACES)).unwrap_or(0)
+    usize::try_from(mixed >> (u64::BITS - SLOT_BITS)).unwrap_or(0)
 }
 
-impl fmt::Debug for Recent {
+impl fmt::Debug for ReferenceCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Recent")
+        f.write_str("ReferenceCache")
     }
 }
 
@@ -194,7 +194,7 @@ mod tests {
         References::new(MacKey::new(&[42; 32]))
     }
 
-    /// Clients keep references: another text for the same id would orphan every one they hold.
+    /// Clients keep references; a different text for the same id would orphan them.
     const GOLDEN: &str = "ch_2a2rra1b39z01h2sj1dcy9s038";
 
     #[test]
@@ -204,16 +204,16 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_the_prefix_and_so_many_digits() {
+    fn a_form_is_the_prefix_and_26_digits() {
         assert!(ReferenceKind::Charge.is_form_of(GOLDEN));
         assert!(!ReferenceKind::Account.is_form_of(GOLDEN));
         assert!(!ReferenceKind::Charge.is_form_of(&GOLDEN[..GOLDEN.len() - 1]));
         assert!(!ReferenceKind::Charge.is_form_of(&format!("{GOLDEN}0")));
     }
 
-    /// Each of these falls on a place that others fell on before.
+    /// The ids collide with earlier ids in the cache.
     #[test]
-    fn what_was_made_before_is_the_same() {
+    fn cached_references_equal_computed_ones() {
         let kept = references();
         for _ in 0..2 {
             for id in 0..3_000 {
@@ -223,19 +223,19 @@ mod tests {
             }
         }
         let taken = kept.recent.0.iter().filter(|place| place.lock().unwrap().is_some()).count();
-        assert!(taken > 1_000, "ids that follow each other fall on {taken} places");
+        assert!(taken > 1_000, "consecutive ids use {taken} slots");
     }
 
     #[test]
-    fn a_place_in_somebody_elses_hands_is_done_without() {
+    fn a_locked_cache_slot_is_skipped() {
         let references = references();
-        let held = references.recent.0[place(ReferenceKind::Charge, 1)].lock().unwrap();
+        let held = references.recent.0[slot_of(ReferenceKind::Charge, 1)].lock().unwrap();
         assert_eq!(references.seal(ReferenceKind::Charge, 1).as_str(), GOLDEN);
         assert!(held.is_none());
     }
 
     #[test]
-    fn order_and_neighbourhood_do_not_show() {
+    fn references_hide_order_and_neighbourhood() {
         let sealed: Vec<String> =
             (0..2_000).map(|id| references().seal(ReferenceKind::Charge, id).to_string()).collect();
         let rising = sealed.windows(2).filter(|pair| pair[0] < pair[1]).count();
@@ -260,7 +260,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_sealed_opens(id: i64) {
+        fn sealed_references_open(id: i64) {
             let sealed = references().seal(ReferenceKind::Charge, id);
             prop_assert_eq!(references().open(ReferenceKind::Charge, sealed.as_str()), Some(id));
         }

@@ -9,7 +9,7 @@ pub struct Time(i64);
 pub struct Span(u64);
 
 impl Time {
-    /// Later than every instant a store will ever see.
+    /// Later than every instant of a store.
     pub const MAX: Time = Time(i64::MAX);
     /// The Unix epoch.
     pub const EPOCH: Time = Time(0);
@@ -24,7 +24,7 @@ impl Time {
         self.0
     }
 
-    /// The instant `span` later; it stops at [`Time::MAX`] instead of wrapping.
+    /// The instant `span` later, saturated at [`Time::MAX`].
     pub const fn plus(self, span: Span) -> Time {
         Time(self.0.saturating_add_unsigned(span.0))
     }
@@ -34,32 +34,29 @@ impl Time {
         Time(self.0.saturating_sub_unsigned(span.0))
     }
 
-    /// How long after `earlier` this is; zero if it is not after it.
+    /// The time since `earlier`; zero if `earlier` is not earlier.
     pub const fn since(self, earlier: Time) -> Span {
         if self.0 <= earlier.0 { Span(0) } else { Span(self.0.abs_diff(earlier.0)) }
     }
 }
 
 impl Span {
-    /// No time at all.
     pub const ZERO: Span = Span(0);
 
-    /// From milliseconds.
     pub const fn from_ms(ms: u64) -> Span {
         Span(ms)
     }
 
-    /// In milliseconds.
     pub const fn ms(self) -> u64 {
         self.0
     }
 
-    /// Both lengths together.
     pub const fn plus(self, other: Span) -> Span {
         Span(self.0.saturating_add(other.0))
     }
 
-    /// `numerator`/`denominator` of this length, rounded down; the whole length if the denominator is zero.
+    /// `numerator`/`denominator` of this length, rounded down; the whole length if the denominator
+    /// is zero.
     pub const fn part(self, numerator: u64, denominator: u64) -> Span {
         match self.0.saturating_mul(numerator).checked_div(denominator) {
             Some(ms) => Span(ms),

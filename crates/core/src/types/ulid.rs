@@ -1,32 +1,32 @@
-//! ULIDs for requests, audit records and events: 48 bits of time, 80 bits of chance, 26 characters.
+//! ULIDs for requests, audit records and events: 48 bits of time, 80 random bits, 26 characters.
 
 use super::time::Time;
 use std::fmt;
 
-/// A ULID. Its text sorts as its time does.
+/// A ULID. Its text sorts by time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ulid(u128);
 
 const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
 impl Ulid {
-    /// From a time and chance given by the caller; only the low 80 bits of `chance` are used.
+    /// A ULID from a time and the low 80 bits of `chance`.
     pub fn new(at: Time, chance: u128) -> Ulid {
         let ms = u128::try_from(at.ms().max(0)).unwrap_or(0) & ((1 << 48) - 1);
         Ulid((ms << 80) | (chance & ((1 << 80) - 1)))
     }
 
-    /// The one `steps` after this: sibling records of one decision share their chance and stay in order.
+    /// The ULID `steps` after this one. Records of one decision share their random bits and stay in
+    /// order.
     pub const fn after(self, steps: u8) -> Ulid {
         Ulid(self.0.wrapping_add(widen(steps)))
     }
 
-    /// From its 16 stored bytes.
     pub const fn from_bytes(bytes: [u8; 16]) -> Ulid {
         Ulid(u128::from_be_bytes(bytes))
     }
 
-    /// Its 16 bytes, big-endian, so that bytes sort as time does.
+    /// 16 bytes, big-endian, so that bytes sort by time.
     pub const fn to_bytes(self) -> [u8; 16] {
         self.0.to_be_bytes()
     }

@@ -1,9 +1,9 @@
-//! What the scripts start from: a claim, its charge and its work, at one instant.
+//! Fixtures: a claim, its charge and its outbox row, at one instant.
 
 #![allow(
     dead_code,
     clippy::unwrap_used,
-    reason = "each test binary takes what it needs from one set of beginnings, and a bad one must stop it"
+    reason = "each test binary uses a part of these fixtures, and an invalid one must stop it"
 )]
 
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, ClaimState, Custody, Lease, Resource, Settled};
@@ -23,7 +23,7 @@ use counterfoil_core::types::ulid::Ulid;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// `ms` after the instant at which every script begins.
+/// `ms` milliseconds after the first instant of every script.
 pub(crate) const fn at(ms: u64) -> Time {
     Time::from_ms(1_790_000_000_000).plus(Span::from_ms(ms))
 }
@@ -60,7 +60,7 @@ pub(crate) fn claim_in(state: ClaimState) -> Claim {
     }
 }
 
-/// Every form a state can have, by a name that tells the two kinds of uncertainty apart.
+/// Every state by a name that distinguishes the two kinds of uncertainty.
 pub(crate) fn states() -> [(&'static str, ClaimState); 7] {
     [
         ("in_flight", ClaimState::InFlight(lease_until(30_000))),

@@ -1,4 +1,5 @@
-//! How charges and operations begin: one decision, with everything in it that is committed before the provider is asked.
+//! The beginning of charges and operations: one decision with everything to commit before the
+//! provider call.
 
 use crate::given::{at, charge, claim_in, provider};
 use crate::{LEASE, request, split, usd};
@@ -59,7 +60,7 @@ fn a_charge_is_captured_held_or_split() {
 }
 
 #[test]
-fn everything_of_a_new_charge_is_decided_together() {
+fn a_new_charge_is_one_decision() {
     let Opening { work, audit, .. } = open(wanted(true, Some(WALLET)), None);
     let lease = LEASE.grant(HOLDER, at(0));
     assert_eq!(work.subject, PaymentSubject::Charge(split(), None));
@@ -93,7 +94,7 @@ fn everything_of_a_new_charge_is_decided_together() {
 }
 
 #[test]
-fn a_key_that_is_free_again_is_claimed_above_its_old_fence() {
+fn a_reused_key_is_claimed_above_its_old_fence() {
     let old = claim_in(ClaimState::Expired { tombstone_until: at(0) });
     let Opening { work, audit, .. } = open(wanted(true, None), Some(&old));
     assert_eq!((work.claim.fence, work.claim.revision), (old.fence + 1, old.revision + 1));
@@ -111,7 +112,7 @@ fn taken(refunded: i64, refunding: i64) -> Charge {
 }
 
 #[test]
-fn what_is_under_way_decides_first() {
+fn an_operation_in_progress_decides_first() {
     let working = Charge { working: Some(OperationId::from_i64(8)), ..held() };
     for kind in [OperationKind::Capture, OperationKind::Void, OperationKind::Refund] {
         assert_eq!(
@@ -124,7 +125,7 @@ fn what_is_under_way_decides_first() {
 }
 
 #[test]
-fn what_the_status_does_not_allow_is_refused() {
+fn operations_the_status_does_not_allow_are_refused() {
     assert_eq!(allowed(OperationKind::Refund, None, &held()), Err(OperationRefusal::Status));
     assert_eq!(allowed(OperationKind::Capture, None, &taken(0, 0)), Err(OperationRefusal::Status));
     assert_eq!(allowed(OperationKind::Void, None, &taken(0, 0)), Err(OperationRefusal::Status));
@@ -133,7 +134,7 @@ fn what_the_status_does_not_allow_is_refused() {
 }
 
 #[test]
-fn no_more_is_taken_than_the_card_holds() {
+fn captures_never_exceed_the_held_amount() {
     assert_eq!(
         allowed(OperationKind::Capture, Some(1_001), &held()),
         Err(OperationRefusal::Exceeds { available: 1_000 })
@@ -149,7 +150,7 @@ fn no_more_is_taken_than_the_card_holds() {
 }
 
 #[test]
-fn no_more_is_given_back_than_was_taken() {
+fn refunds_never_exceed_the_captured_amount() {
     let refunding = taken(200, 300);
     assert_eq!(allowed(OperationKind::Refund, Some(500), &refunding), Ok(500));
     assert_eq!(allowed(OperationKind::Refund, None, &refunding), Ok(500));
@@ -179,7 +180,7 @@ fn launched(
 }
 
 #[test]
-fn what_is_not_allowed_is_not_launched() {
+fn refused_operations_are_not_launched() {
     assert_eq!(
         launched(OperationKind::Refund, Some(801), &taken(200, 0)),
         Err(OperationRefusal::Exceeds { available: 800 })
@@ -190,7 +191,7 @@ fn what_is_not_allowed_is_not_launched() {
 #[test]
 fn a_refund_reserves_its_amount_under_its_own_number() {
     let before = taken(200, 100);
-    let OperationLaunch { work, expect, turn, audit } =
+    let OperationLaunch { work, expect, transition, audit } =
         launched(OperationKind::Refund, Some(300), &before).unwrap();
     let lease = LEASE.grant(HOLDER, at(10));
     let id = OperationId::from_i64(9);
@@ -208,7 +209,7 @@ fn a_refund_reserves_its_amount_under_its_own_number() {
     };
     let after = Charge { sums: ChargeSums { refunding: 400, ..before.sums }, revision: 6, ..before.clone() };
     assert_eq!(work.subject, PaymentSubject::Charge(after, Some(refund)));
-    assert_eq!((expect, turn.ledger), (5, vec![SagaAction::Reserve]));
+    assert_eq!((expect, transition.ledger), (5, vec![SagaAction::Reserve]));
     assert_eq!((work.outbox.id, work.outbox.payment), (id.into(), Payment::Charge(before.id)));
     assert_eq!((work.outbox.hold, work.outbox.due_at), (Some(HoldId::from_i64(9)), lease.until));
     assert_eq!((work.claim.subject, work.claim.makes), (id.into(), Resource::Refund));
@@ -223,12 +224,12 @@ fn a_capture_or_void_holds_the_charge_and_reserves_nothing() {
         [(OperationKind::Capture, Resource::Capture, 400), (OperationKind::Void, Resource::Void, 1_000)]
     {
         let wanted = (kind == OperationKind::Capture).then_some(400);
-        let OperationLaunch { work, expect, turn, .. } = launched(kind, wanted, &held()).unwrap();
+        let OperationLaunch { work, expect, transition, .. } = launched(kind, wanted, &held()).unwrap();
         let working = Some(OperationId::from_i64(9));
         let PaymentSubject::Charge(charge, operation) = work.subject else { panic!("{kind:?}") };
         assert_eq!(charge, Charge { working, revision: 6, ..held() });
         assert_eq!(operation.unwrap().amount, usd(amount));
-        assert_eq!((expect, turn.ledger, work.outbox.hold), (5, vec![], None));
+        assert_eq!((expect, transition.ledger, work.outbox.hold), (5, vec![], None));
         assert_eq!((work.claim.makes, work.outbox.saga.flow), (makes, kind.flow()));
     }
 }

@@ -1,4 +1,5 @@
-//! What follows from the provider's word: which rows move, what the ledger do, and what becomes of the work.
+//! The consequences of provider answers: changed rows, ledger actions, and the next step of the
+//! work.
 
 use crate::given::{at, charge};
 use crate::{operation, split, work};
@@ -6,7 +7,7 @@ use counterfoil_core::outbox::{Flow, History, Outbox, ParkReason, Saga};
 use counterfoil_core::payments::attempt::judge::AttemptVerdict;
 use counterfoil_core::payments::charge::{Charge, ChargeStatus, ChargeSums, FailureCode, PaymentFailure};
 use counterfoil_core::payments::flow::SagaAction;
-use counterfoil_core::payments::follow::{Follow, NextStep, follow, unpark};
+use counterfoil_core::payments::follow::{Consequences, NextStep, follow, unpark};
 use counterfoil_core::payments::operation::{self, Operation, OperationKind};
 use counterfoil_core::payments::provider::{Approval, Stands};
 use counterfoil_core::payments::{PaymentSubject, Work};
@@ -28,11 +29,11 @@ fn refused(decline: &str) -> AttemptVerdict {
     AttemptVerdict::Failed { failure: failure(decline), reference: Some("pi_2".into()) }
 }
 
-fn after(work: &Work, verdict: &AttemptVerdict) -> Follow {
+fn after(work: &Work, verdict: &AttemptVerdict) -> Consequences {
     follow(work, verdict, at(10)).unwrap()
 }
 
-/// The work once it is a human's: what was sent last is not known from then on.
+/// The outbox row of parked work. Its last call counts as unknown from then on.
 fn given_to_a_human(work: &Work, why: ParkReason, revision: u64) -> Outbox {
     let history = History { unknown: true, last_sent_at: at(10), ..work.outbox.history };
     Outbox { parked: Some(why), due_at: Time::MAX, history, revision, ..work.outbox.clone() }
@@ -60,7 +61,7 @@ fn refunding(refunded: i64) -> Work {
 }
 
 #[test]
-fn a_definition_this_build_does_not_know_is_left_to_one_that_does() {
+fn an_unknown_definition_is_left_to_another_build() {
     let mut work = work(Flow::Charge, charge(), None);
     work.outbox.saga.version = 9;
     assert_eq!(follow(&work, &approved(Stands::Captured, 1_250), at(10)), None);
@@ -68,21 +69,21 @@ fn a_definition_this_build_does_not_know_is_left_to_one_that_does() {
 }
 
 #[test]
-fn what_is_tried_again_or_in_doubt_moves_nothing_but_what_is_known() {
+fn retry_and_doubt_change_only_the_history() {
     let work = refunding(0);
     let history = History { generation: 2, idle_calls: 3, unknown: true, ..work.outbox.history };
     let outbox = Outbox { history, revision: 2, ..work.outbox.clone() };
     let at_least = Span::from_ms(700);
     let retry = after(&work, &AttemptVerdict::Retry { at_least, history });
     let next_step = NextStep::Retry { at_least, outbox: outbox.clone() };
-    assert_eq!(retry, Follow { subject: work.subject.clone(), ledger: vec![], next_step });
+    assert_eq!(retry, Consequences { subject: work.subject.clone(), ledger: vec![], next_step });
     let doubt = after(&work, &AttemptVerdict::Doubt { not_before: at(99), history });
     let next_step = NextStep::Doubt { not_before: at(99), outbox };
-    assert_eq!(doubt, Follow { subject: work.subject, ledger: vec![], next_step });
+    assert_eq!(doubt, Consequences { subject: work.subject, ledger: vec![], next_step });
 }
 
 #[test]
-fn a_charge_that_is_declined_says_why_and_has_taken_nothing() {
+fn a_declined_charge_keeps_its_reason_and_captures_nothing() {
     for flow in [Flow::Charge, Flow::Authorize] {
         let failed = Charge {
             status: ChargeStatus::Failed,
@@ -94,12 +95,12 @@ fn a_charge_that_is_declined_says_why_and_has_taken_nothing() {
         let subject = PaymentSubject::Charge(failed, None);
         let next_step = NextStep::Failed(failure("do_not_honor"));
         let follow = after(&work(flow, charge(), None), &refused("do_not_honor"));
-        assert_eq!(follow, Follow { subject, ledger: vec![], next_step }, "{flow:?}");
+        assert_eq!(follow, Consequences { subject, ledger: vec![], next_step }, "{flow:?}");
     }
 }
 
 #[test]
-fn a_reference_that_is_known_is_kept() {
+fn a_known_reference_is_kept() {
     let known = Charge { provider_reference: Some("pi_1".into()), ..charge() };
     for verdict in [
         refused("do_not_honor"),
@@ -111,7 +112,7 @@ fn a_reference_that_is_known_is_kept() {
 }
 
 #[test]
-fn a_charge_that_is_approved_is_taken_and_posted() {
+fn an_approved_charge_is_captured_and_posted() {
     let done = Charge {
         status: ChargeStatus::Succeeded,
         sums: ChargeSums { captured: 1_250, ..ChargeSums::default() },
@@ -121,11 +122,14 @@ fn a_charge_that_is_approved_is_taken_and_posted() {
     };
     let follow = after(&work(Flow::Charge, charge(), None), &approved(Stands::Captured, 1_250));
     let subject = PaymentSubject::Charge(done, None);
-    assert_eq!(follow, Follow { subject, ledger: vec![SagaAction::Post], next_step: NextStep::Completed });
+    assert_eq!(
+        follow,
+        Consequences { subject, ledger: vec![SagaAction::Post], next_step: NextStep::Completed }
+    );
 }
 
 #[test]
-fn a_charge_that_is_held_has_taken_nothing_yet() {
+fn a_held_charge_has_captured_nothing() {
     let done = Charge {
         status: ChargeStatus::RequiresCapture,
         provider_reference: Some("pi_1".into()),
@@ -134,22 +138,22 @@ fn a_charge_that_is_held_has_taken_nothing_yet() {
     };
     let follow = after(&work(Flow::Authorize, charge(), None), &approved(Stands::Held, 1_250));
     let subject = PaymentSubject::Charge(done, None);
-    assert_eq!(follow, Follow { subject, ledger: vec![], next_step: NextStep::Completed });
+    assert_eq!(follow, Consequences { subject, ledger: vec![], next_step: NextStep::Completed });
 }
 
-/// The work as it goes on.
-fn onward(work: &Work, follow: &Follow) -> Work {
-    let NextStep::Onward(outbox) = &follow.next_step else { panic!("{follow:?}") };
+/// The work after a transition to the next provider call.
+fn work_after(work: &Work, follow: &Consequences) -> Work {
+    let NextStep::CallProvider(outbox) = &follow.next_step else { panic!("{follow:?}") };
     Work { claim: work.claim.clone(), subject: follow.subject.clone(), outbox: outbox.clone() }
 }
 
 #[test]
-fn a_split_charge_is_captured_after_it_is_held_under_a_fresh_history() {
+fn a_split_charge_is_captured_with_a_fresh_history() {
     let mut authorize = work(Flow::Split, split(), None);
     authorize.outbox.history = History { generation: 4, unknown: true, ..authorize.outbox.history };
     let follow = after(&authorize, &approved(Stands::Held, 1_000));
     assert_eq!(follow.ledger, []);
-    let capture = onward(&authorize, &follow);
+    let capture = work_after(&authorize, &follow);
     let saga = Saga { progress: SagaProgress { step: 2, way: Direction::Forward }, ..authorize.outbox.saga };
     let outbox = Outbox { saga, history: History::begun(at(10)), revision: 2, ..authorize.outbox.clone() };
     assert_eq!(capture.outbox, outbox);
@@ -160,16 +164,19 @@ fn a_split_charge_is_captured_after_it_is_held_under_a_fresh_history() {
     let sums = ChargeSums { captured: 1_000, ..ChargeSums::default() };
     let done = Charge { status: ChargeStatus::Succeeded, sums, revision: 3, ..held };
     let subject = PaymentSubject::Charge(done, None);
-    assert_eq!(follow, Follow { subject, ledger: vec![SagaAction::Post], next_step: NextStep::Completed });
+    assert_eq!(
+        follow,
+        Consequences { subject, ledger: vec![SagaAction::Post], next_step: NextStep::Completed }
+    );
 }
 
 #[test]
-fn a_split_charge_that_cannot_be_captured_is_voided_and_fails_for_the_first_reason() {
+fn a_failed_split_is_voided_and_keeps_the_first_reason() {
     let authorize = work(Flow::Split, split(), None);
-    let capture = onward(&authorize, &after(&authorize, &approved(Stands::Held, 1_000)));
+    let capture = work_after(&authorize, &after(&authorize, &approved(Stands::Held, 1_000)));
     let follow = after(&capture, &refused("expired_card"));
     assert_eq!(follow.ledger, []);
-    let void = onward(&capture, &follow);
+    let void = work_after(&capture, &follow);
     assert_eq!(void.outbox.saga.progress, SagaProgress { step: 1, way: Direction::Back });
 
     let undone = after(&void, &approved(Stands::Canceled, 0));
@@ -194,7 +201,7 @@ fn a_split_charge_that_cannot_be_captured_is_voided_and_fails_for_the_first_reas
 }
 
 #[test]
-fn a_saga_undone_without_a_reason_of_its_own_was_refused_by_the_provider() {
+fn an_undone_saga_without_a_reason_was_rejected() {
     let mut void = work(Flow::Split, split(), None);
     void.outbox.saga.progress = SagaProgress { step: 1, way: Direction::Back };
     let undone = after(&void, &approved(Stands::Canceled, 0));
@@ -203,7 +210,7 @@ fn a_saga_undone_without_a_reason_of_its_own_was_refused_by_the_provider() {
 }
 
 #[test]
-fn a_capture_that_is_refused_leaves_the_charge_held() {
+fn a_refused_capture_leaves_the_charge_held() {
     for (flow, kind) in [(Flow::Capture, OperationKind::Capture), (Flow::Void, OperationKind::Void)] {
         let follow = after(&work(flow, held(), Some(operation(kind, 400))), &refused("expired_card"));
         let failed = Operation {
@@ -215,7 +222,7 @@ fn a_capture_that_is_refused_leaves_the_charge_held() {
         let charge = Charge { working: None, revision: 6, ..held() };
         let subject = PaymentSubject::Charge(charge, Some(failed));
         let next_step = NextStep::Failed(failure("expired_card"));
-        assert_eq!(follow, Follow { subject, ledger: vec![], next_step }, "{flow:?}");
+        assert_eq!(follow, Consequences { subject, ledger: vec![], next_step }, "{flow:?}");
     }
 }
 
@@ -226,7 +233,7 @@ fn succeeded(kind: OperationKind, minor: i64) -> Operation {
 }
 
 #[test]
-fn a_capture_takes_what_the_provider_says_it_took() {
+fn a_capture_records_the_providers_amount() {
     let follow = after(
         &work(Flow::Capture, held(), Some(operation(OperationKind::Capture, 400))),
         &approved(Stands::Captured, 400),
@@ -234,22 +241,25 @@ fn a_capture_takes_what_the_provider_says_it_took() {
     let sums = ChargeSums { captured: 400, ..ChargeSums::default() };
     let charge = Charge { status: ChargeStatus::Succeeded, working: None, sums, revision: 6, ..held() };
     let subject = PaymentSubject::Charge(charge, Some(succeeded(OperationKind::Capture, 400)));
-    assert_eq!(follow, Follow { subject, ledger: vec![SagaAction::Post], next_step: NextStep::Completed });
+    assert_eq!(
+        follow,
+        Consequences { subject, ledger: vec![SagaAction::Post], next_step: NextStep::Completed }
+    );
 }
 
 #[test]
-fn a_void_gives_up_the_charge() {
+fn a_void_ends_the_charge() {
     let follow = after(
         &work(Flow::Void, held(), Some(operation(OperationKind::Void, 1_250))),
         &approved(Stands::Canceled, 0),
     );
     let charge = Charge { status: ChargeStatus::Voided, working: None, revision: 6, ..held() };
     let subject = PaymentSubject::Charge(charge, Some(succeeded(OperationKind::Void, 1_250)));
-    assert_eq!(follow, Follow { subject, ledger: vec![], next_step: NextStep::Completed });
+    assert_eq!(follow, Consequences { subject, ledger: vec![], next_step: NextStep::Completed });
 }
 
 #[test]
-fn a_refund_moves_its_own_amount_from_being_given_back_to_given_back() {
+fn a_refund_moves_its_amount_from_refunding_to_refunded() {
     for (refunded, status) in [
         (0, ChargeStatus::PartiallyRefunded),
         (600, ChargeStatus::PartiallyRefunded),
@@ -262,13 +272,13 @@ fn a_refund_moves_its_own_amount_from_being_given_back_to_given_back() {
         let subject = PaymentSubject::Charge(charge, Some(succeeded(OperationKind::Refund, 300)));
         assert_eq!(
             follow,
-            Follow { subject, ledger: vec![SagaAction::Post], next_step: NextStep::Completed }
+            Consequences { subject, ledger: vec![SagaAction::Post], next_step: NextStep::Completed }
         );
     }
 }
 
 #[test]
-fn a_refund_that_is_refused_frees_what_it_reserved() {
+fn a_refused_refund_frees_its_reservation() {
     let follow = after(&refunding(600), &refused("charge_disputed"));
     let sums = ChargeSums { captured: 1_250, refunded: 600, refunding: 50 };
     let failed = Operation {
@@ -279,18 +289,18 @@ fn a_refund_that_is_refused_frees_what_it_reserved() {
     };
     let subject = PaymentSubject::Charge(Charge { revision: 6, ..taken(sums) }, Some(failed));
     let next_step = NextStep::Failed(failure("charge_disputed"));
-    assert_eq!(follow, Follow { subject, ledger: vec![SagaAction::Release], next_step });
+    assert_eq!(follow, Consequences { subject, ledger: vec![SagaAction::Release], next_step });
 }
 
 #[test]
-fn an_operation_that_succeeds_after_all_has_no_failure_left() {
+fn a_late_success_clears_the_failure() {
     let doubted = Operation { failure: Some(failure("unclear")), ..operation(OperationKind::Void, 1_250) };
     let follow = after(&work(Flow::Void, held(), Some(doubted)), &approved(Stands::Canceled, 0));
     assert_eq!(follow.subject.operation(), Some(&succeeded(OperationKind::Void, 1_250)));
 }
 
 #[test]
-fn a_refund_that_is_parked_leaves_its_charge_as_it_is() {
+fn a_parked_refund_does_not_change_its_charge() {
     let work = refunding(600);
     let verdict = AttemptVerdict::Park { reason: ParkReason::AnswerDiffers, reference: Some("re_1".into()) };
     let follow = after(&work, &verdict);
@@ -303,11 +313,11 @@ fn a_refund_that_is_parked_leaves_its_charge_as_it_is() {
     };
     let outbox = given_to_a_human(&work, ParkReason::AnswerDiffers, 2);
     let subject = PaymentSubject::Charge(charge.clone(), Some(parked));
-    assert_eq!(follow, Follow { subject, ledger: vec![], next_step: NextStep::Parked(outbox) });
+    assert_eq!(follow, Consequences { subject, ledger: vec![], next_step: NextStep::Parked(outbox) });
 }
 
 #[test]
-fn everything_else_that_is_parked_parks_its_charge() {
+fn every_other_parked_operation_parks_its_charge() {
     let verdict = AttemptVerdict::Park { reason: ParkReason::NoEvidence, reference: Some("pi_2".into()) };
     for flow in [Flow::Charge, Flow::Authorize, Flow::Split] {
         let subject = after(&work(flow, charge(), None), &verdict).subject;
@@ -325,14 +335,14 @@ fn everything_else_that_is_parked_parks_its_charge() {
     }
 }
 
-/// Whatever was remembered when it was parked: an older release remembered nothing.
+/// Parked work counts as unknown even if its history says otherwise.
 #[test]
-fn what_a_human_lets_go_on_counts_as_sent_and_not_known() {
+fn unparked_work_counts_as_sent_and_unknown() {
     let mut work = work(Flow::Charge, Charge { status: ChargeStatus::Parked, ..charge() }, None);
     work.outbox.parked = Some(ParkReason::AnswerDiffers);
     work.outbox.history.unknown = false;
     let NextStep::Doubt { not_before, outbox } = unpark(&work, at(10)).next_step else {
-        panic!("it goes on in doubt")
+        panic!("unparked work is in doubt")
     };
     assert_eq!((not_before, outbox.parked), (at(10), None));
     let history = History { unknown: true, last_sent_at: at(10), ..work.outbox.history };

@@ -1,6 +1,7 @@
-//! Payments: what a charge and an operation may become, how they are begun, and what follows from the provider's word.
+//! Payments: legal transitions of charges and operations, their beginning, and the consequences of
+//! provider answers.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::unwrap_used, reason = "a failed setup step must stop the test")]
 
 #[path = "../given/mod.rs"]
 mod given;
@@ -63,9 +64,9 @@ fn operation(kind: OperationKind, minor: i64) -> Operation {
     }
 }
 
-/// Work that stands at the first call of its flow.
+/// Work at the first call of its flow.
 fn work(flow: Flow, charge: Charge, operation: Option<Operation>) -> Work {
-    let AfterStep::Call(_, saga) = begin(flow).unwrap().onward else { panic!("{flow:?} begins with a call") };
+    let AfterStep::Call(_, saga) = begin(flow).unwrap().next else { panic!("{flow:?} begins with a call") };
     Work {
         claim: claim_in(ClaimState::InFlight(lease_until(30_000))),
         subject: PaymentSubject::Charge(charge, operation),

@@ -1,4 +1,4 @@
-//! What a row may become: what every store holds against every writer.
+//! Legal transitions of rows, which every store enforces.
 
 use crate::given::{at, charge, outbox};
 use crate::{operation, split, usd};
@@ -51,7 +51,7 @@ fn a_charge_moves_only_forward() {
 }
 
 #[test]
-fn money_was_taken_wherever_it_may_have_been_given_back() {
+fn refunded_charges_count_as_captured() {
     let captured = [ChargeStatus::Succeeded, ChargeStatus::Refunded, ChargeStatus::PartiallyRefunded];
     for status in STATUSES {
         assert_eq!(status.is_captured(), captured.contains(&status), "{status:?}");
@@ -63,14 +63,14 @@ fn sums(captured: i64, refunded: i64, refunding: i64) -> ChargeSums {
 }
 
 #[test]
-fn what_may_be_given_back_is_what_was_taken_less_what_was_or_is_being_given_back() {
+fn the_refundable_amount_excludes_all_refunds() {
     assert_eq!(sums(1_250, 200, 50).refundable(), 1_000);
     assert_eq!(sums(1_250, 1_200, 50).refundable(), 0);
     assert_eq!(sums(1_250, 1_200, 53).refundable(), -3);
 }
 
 #[test]
-fn sums_below_nothing_or_above_what_was_taken_are_not_sound() {
+fn negative_or_excessive_sums_are_not_sound() {
     for bad in [sums(100, 101, 0), sums(100, 0, 101), sums(100, 60, 41), sums(100, -1, 0), sums(100, 0, -1)] {
         assert!(!bad.are_sound(), "{bad:?}");
     }
@@ -81,13 +81,13 @@ fn sums_below_nothing_or_above_what_was_taken_are_not_sound() {
 }
 
 #[test]
-fn the_card_pays_what_the_wallet_does_not() {
+fn the_card_pays_the_rest_of_the_wallet() {
     assert_eq!(charge().order.card(), 1_250);
     assert_eq!(split().order.card(), 1_000);
 }
 
 #[test]
-fn a_charge_keeps_what_was_asked_and_its_sums_never_fall() {
+fn a_charge_keeps_its_order_and_its_sums_never_fall() {
     let old = Charge { status: ChargeStatus::PartiallyRefunded, sums: sums(1_000, 300, 200), ..charge() };
     let spoil: [fn(&mut Charge); 8] = [
         |charge| charge.status = ChargeStatus::Processing,
@@ -114,7 +114,7 @@ fn failure() -> PaymentFailure {
 }
 
 #[test]
-fn an_operation_ends_once_and_what_was_asked_does_not_change() {
+fn an_operation_ends_once_and_keeps_its_order() {
     let old = operation(OperationKind::Refund, 300);
     let ended = Operation {
         status: operation::OperationStatus::Failed,
@@ -143,7 +143,7 @@ fn an_operation_ends_once_and_what_was_asked_does_not_change() {
 }
 
 #[test]
-fn an_operation_fits_what_the_charge_stands_at() {
+fn an_operation_needs_a_fitting_status() {
     for status in STATUSES {
         let held = status == ChargeStatus::RequiresCapture;
         let taken = matches!(status, ChargeStatus::Succeeded | ChargeStatus::PartiallyRefunded);
@@ -174,7 +174,7 @@ fn payout() -> Payout {
 }
 
 #[test]
-fn a_payout_ends_once_and_what_was_asked_does_not_change() {
+fn a_payout_ends_once_and_keeps_its_order() {
     let old = payout();
     let failed = Payout {
         status: payout::PayoutStatus::Failed,
@@ -220,7 +220,7 @@ fn work_keeps_its_provider_its_payment_and_its_saga() {
 }
 
 #[test]
-fn another_step_begins_with_a_key_of_its_own() {
+fn another_step_begins_with_its_own_key() {
     let old = Outbox { history: History { generation: 2, ..outbox().history }, ..outbox() };
     for progress in
         [SagaProgress { step: 1, way: Direction::Forward }, SagaProgress { step: 0, way: Direction::Back }]
@@ -232,7 +232,7 @@ fn another_step_begins_with_a_key_of_its_own() {
 }
 
 #[test]
-fn a_payment_is_referred_to_by_what_it_is() {
+fn a_payments_reference_has_the_prefix_of_its_kind() {
     let references = References::new(MacKey::new(&[42; 32]));
     let charge = Payment::Charge(ChargeId::from_i64(7));
     let payout = Payment::Payout(PayoutId::from_i64(7));

@@ -1,4 +1,4 @@
-//! What work is about: its amount, its instrument, and its place in the payment's history.
+//! The subject of work: its amount, its instrument, and its place in the payment's timeline.
 
 use crate::given::{charge, outbox};
 use crate::{operation, split, usd, work};
@@ -8,7 +8,7 @@ use counterfoil_core::payments::charge::{Charge, ChargeStatus};
 use counterfoil_core::payments::operation::OperationKind;
 use counterfoil_core::payments::payout::{self, Payout};
 use counterfoil_core::payments::provider::{ProviderStep, Rules};
-use counterfoil_core::payments::{PaymentSubject, Work, turn_after};
+use counterfoil_core::payments::{PaymentSubject, Work, audit_order_after};
 use counterfoil_core::types::id::{AccountId, PayoutId, TenantId};
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::time::Span;
@@ -45,7 +45,7 @@ fn charged() -> Charge {
 }
 
 #[test]
-fn a_payment_is_asked_for_what_the_provider_has_to_move() {
+fn the_amount_of_work_is_the_providers_part() {
     assert_eq!(PaymentSubject::Charge(charge(), None).amount(), usd(1_250));
     assert_eq!(PaymentSubject::Charge(split(), None).amount(), usd(1_000), "the wallet pays the rest");
     let refund = operation(OperationKind::Refund, 300);
@@ -54,7 +54,7 @@ fn a_payment_is_asked_for_what_the_provider_has_to_move() {
 }
 
 #[test]
-fn a_matter_tells_what_its_payment_says() {
+fn a_subject_exposes_its_payments_fields() {
     let about = PaymentSubject::Charge(charged(), None);
     assert_eq!(about.provider_reference().map(String::as_str), Some("pi_1"));
     assert_eq!(about.instrument().unwrap().reveal(), "pm_card_visa");
@@ -71,22 +71,22 @@ fn a_matter_tells_what_its_payment_says() {
     assert_eq!((about.revision(), about.status(), about.operation()), (6, "paid", None));
 }
 
-/// Records of one millisecond are sorted by their turns.
+/// Records of one millisecond sort by their audit order.
 #[test]
-fn golden_turns() {
+fn golden_audit_orders() {
     let claim = |work: Work, revision| Work { claim: Claim { revision, ..work.claim }, ..work };
     let making = work(Flow::Split, charged(), None);
-    assert_eq!(claim(making, 9).turn(), 9, "a payment's making in the order of its claim");
+    assert_eq!(claim(making, 9).audit_order(), 9, "a payment's creation is ordered by its claim");
     let refund = work(Flow::Refund, charged(), Some(operation(OperationKind::Refund, 300)));
-    assert_eq!(claim(refund, 9).turn(), 65_536 + 5 * 16 + 9, "then what was done to it");
+    assert_eq!(claim(refund, 9).audit_order(), 65_536 + 5 * 16 + 9, "operations follow the creation");
     for (revision, place) in [(0, 0), (1, 1), (14, 14), (15, 15), (16, 15), (u64::MAX, 15)] {
-        assert_eq!(turn_after(5, revision), 65_536 + 5 * 16 + place);
+        assert_eq!(audit_order_after(5, revision), 65_536 + 5 * 16 + place);
     }
-    assert_eq!(turn_after(u64::MAX, 1), u64::MAX);
+    assert_eq!(audit_order_after(u64::MAX, 1), u64::MAX);
 }
 
 #[test]
-fn what_was_refunded_or_paid_out_cannot_be_looked_up() {
+fn refunds_and_payouts_cannot_be_looked_up() {
     let rules = Rules {
         dedup_window: Some(Span::from_ms(86_400_000)),
         stores_errors: true,

@@ -1,4 +1,4 @@
-//! Words that stores, clients and timelines keep: each is what it is, and is read back as what it was.
+//! Names in stores, answers and timelines: each is pinned and parses back.
 
 use counterfoil_core::outbox::{FLOWS, Flow, ParkReason};
 use counterfoil_core::payments::charge::{ChargeStatus, FailureCode};
@@ -10,7 +10,7 @@ use counterfoil_core::payments::provider::{
 use counterfoil_core::saga::progress::Direction;
 use std::fmt::Debug;
 
-/// Each word is read back, and none that is not there.
+/// Expects exactly the listed names to parse back.
 fn holds<T: Copy + Debug + PartialEq>(
     words: &[(T, &str)],
     name: fn(T) -> &'static str,
@@ -25,7 +25,7 @@ fn holds<T: Copy + Debug + PartialEq>(
 }
 
 #[test]
-fn golden_flows_and_ways() {
+fn golden_flows_and_directions() {
     let flows = ["charge", "authorize", "split", "capture", "void", "refund", "payout"];
     let flows: Vec<_> = FLOWS.into_iter().zip(flows).collect();
     holds(&flows, Flow::name, Flow::parse);

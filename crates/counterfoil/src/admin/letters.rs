@@ -1,7 +1,7 @@
-//! Dead letters of all tenants, for an operator on the machine: read from a server or from a stopped store, resolved
-//! through an engine.
+//! Dead letters of all tenants, for an operator on this machine. They are read from a server or
+//! from a stopped store, and resolved through an engine.
 
-use super::{LetterTold, Told, malformed};
+use super::{AdminReply, DeadLetterRow, malformed};
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::idempotency::fingerprint::{self, Fingerprint};
 use counterfoil_core::idempotency::key::IdempotencyKey;
@@ -18,11 +18,11 @@ use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
 use counterfoil_wire::dead_letter;
 use std::borrow::Cow;
 
-/// Dead letters told at once: more than a person works off before looking again.
+/// Largest list of dead letters; more than a person works off before looking again.
 const LETTERS_MAX: usize = 500;
 
-/// Where dead letters are read from.
-pub(super) trait Letters {
+/// A source of dead letters.
+pub(super) trait DeadLetterReader {
     fn references(&self) -> Cow<'_, References>;
     fn tenants(&self) -> impl Future<Output = Result<Vec<TenantView>, ReadError>> + Send;
     fn of(
@@ -37,10 +37,10 @@ pub(super) trait Letters {
     ) -> impl Future<Output = Result<Option<DeadLetter>, ReadError>> + Send;
 }
 
-/// A running engine.
-pub(super) struct Served<'a>(pub(super) &'a dyn Service);
+/// Reads from a running engine.
+pub(super) struct EngineReader<'a>(pub(super) &'a dyn Service);
 
-impl Letters for Served<'_> {
+impl DeadLetterReader for EngineReader<'_> {
     fn references(&self) -> Cow<'_, References> {
         Cow::Borrowed(self.0.references())
     }
@@ -58,12 +58,12 @@ impl Letters for Served<'_> {
     }
 }
 
-/// A store without an engine.
-pub(super) struct Stopped<'a, S>(&'a Register<'a, S>);
+/// Reads from a store without an engine.
+pub(super) struct StoreReader<'a, S>(&'a Register<'a, S>);
 
-impl<'a, S: Store> Stopped<'a, S> {
-    pub(super) const fn of(register: &'a Register<'a, S>) -> Stopped<'a, S> {
-        Stopped(register)
+impl<'a, S: Store> StoreReader<'a, S> {
+    pub(super) const fn of(register: &'a Register<'a, S>) -> StoreReader<'a, S> {
+        StoreReader(register)
     }
 
     async fn read(&self, key: RowKey) -> Result<Option<DeadLetter>, ReadError> {
@@ -89,7 +89,7 @@ impl<'a, S: Store> Stopped<'a, S> {
     }
 }
 
-impl<S: Store> Letters for Stopped<'_, S> {
+impl<S: Store> DeadLetterReader for StoreReader<'_, S> {
     fn references(&self) -> Cow<'_, References> {
         Cow::Owned(References::new(MacKey::new(self.0.store.secret().reveal())))
     }
@@ -112,44 +112,44 @@ impl<S: Store> Letters for Stopped<'_, S> {
     }
 }
 
-/// All that need a human, tenant by tenant.
-pub(super) async fn list(from: &impl Letters) -> Told {
-    match listed(from).await {
-        Ok(told) => told,
-        Err(error) => Told::Refused { why: error.to_string() },
+/// Lists the dead letters of all tenants.
+pub(super) async fn list(from: &impl DeadLetterReader) -> AdminReply {
+    match try_list(from).await {
+        Ok(reply) => reply,
+        Err(error) => AdminReply::Refused { why: error.to_string() },
     }
 }
 
-async fn listed(from: &impl Letters) -> Result<Told, ReadError> {
+async fn try_list(from: &impl DeadLetterReader) -> Result<AdminReply, ReadError> {
     let mut letters = Vec::new();
     for (tenant, _) in from.tenants().await? {
-        // One more than fits says that there are more.
+        // One more than fits, to tell whether there are more.
         let room = LETTERS_MAX.saturating_add(1).saturating_sub(letters.len());
         if room == 0 {
             break;
         }
         let references = from.references();
         let found = from.of(tenant.id, room).await?;
-        letters.extend(found.iter().map(|letter| told(tenant.name.as_str(), letter, &references)));
+        letters.extend(found.iter().map(|letter| row_of(tenant.name.as_str(), letter, &references)));
     }
     let more = letters.len() > LETTERS_MAX;
     letters.truncate(LETTERS_MAX);
-    Ok(Told::Letters { letters, more })
+    Ok(AdminReply::Letters { letters, more })
 }
 
-/// One, whosever it is.
-pub(super) async fn show(from: &impl Letters, id: &str) -> Told {
+/// Shows a dead letter of any tenant.
+pub(super) async fn show(from: &impl DeadLetterReader, id: &str) -> AdminReply {
     match find(from, id).await {
         Ok(Some((tenant, letter))) => {
-            let letters = vec![told(tenant.0.name.as_str(), &letter, &from.references())];
-            Told::Letters { letters, more: false }
+            let letters = vec![row_of(tenant.0.name.as_str(), &letter, &from.references())];
+            AdminReply::Letters { letters, more: false }
         }
         Ok(None) => absent(id),
-        Err(error) => Told::Refused { why: error.to_string() },
+        Err(error) => AdminReply::Refused { why: error.to_string() },
     }
 }
 
-async fn find(from: &impl Letters, id: &str) -> Result<Option<(TenantView, DeadLetter)>, ReadError> {
+async fn find(from: &impl DeadLetterReader, id: &str) -> Result<Option<(TenantView, DeadLetter)>, ReadError> {
     let Some(number) = from.references().open(ReferenceKind::DeadLetter, id) else { return Ok(None) };
     for tenant in from.tenants().await? {
         if let Some(letter) = from.one(tenant.0.id, SubjectId::from_i64(number)).await? {
@@ -159,19 +159,19 @@ async fn find(from: &impl Letters, id: &str) -> Result<Option<(TenantView, DeadL
     Ok(None)
 }
 
-fn told(tenant: &str, letter: &DeadLetter, references: &References) -> LetterTold {
+fn row_of(tenant: &str, letter: &DeadLetter, references: &References) -> DeadLetterRow {
     let mut text = Vec::with_capacity(1_024);
     dead_letter::write(&mut text, letter, references);
-    LetterTold { tenant: tenant.to_owned(), letter: serde_json::from_slice(&text).unwrap_or_default() }
+    DeadLetterRow { tenant: tenant.to_owned(), letter: serde_json::from_slice(&text).unwrap_or_default() }
 }
 
-fn absent(id: &str) -> Told {
-    Told::Refused {
-        why: format!("there is no dead letter {id}; `counterfoil dead-letters list` shows what there is"),
+fn absent(id: &str) -> AdminReply {
+    AdminReply::Refused {
+        why: format!("there is no dead letter {id}; `counterfoil dead-letters list` shows all of them"),
     }
 }
 
-/// What an operator decided.
+/// An operator's decision.
 pub(super) struct Decision {
     pub(super) id: String,
     pub(super) resolution: String,
@@ -179,8 +179,8 @@ pub(super) struct Decision {
     pub(super) key: String,
 }
 
-/// Resolves one, as the same request over HTTP would.
-pub(super) async fn resolve(service: &dyn Service, decision: Decision) -> Told {
+/// Resolves a dead letter like the same request over HTTP.
+pub(super) async fn resolve(service: &dyn Service, decision: Decision) -> AdminReply {
     let Decision { id, resolution, reason, key } = decision;
     let body = serde_json::json!({ "resolution": resolution, "reason": reason });
     let (Ok(body), Ok(key)) =
@@ -192,13 +192,13 @@ pub(super) async fn resolve(service: &dyn Service, decision: Decision) -> Told {
         Ok(resolution) => resolution,
         Err(flaws) => {
             let said: Vec<String> = flaws.into_iter().map(|flaw| flaw.message).collect();
-            return Told::Refused { why: said.join("; ") };
+            return AdminReply::Refused { why: said.join("; ") };
         }
     };
-    let (tenant, letter) = match find(&Served(service), &id).await {
+    let (tenant, letter) = match find(&EngineReader(service), &id).await {
         Ok(Some((tenant, letter))) => (tenant.0.id, letter),
         Ok(None) => return absent(&id),
-        Err(error) => return Told::Refused { why: error.to_string() },
+        Err(error) => return AdminReply::Refused { why: error.to_string() },
     };
     let request = Request {
         tenant,
@@ -212,15 +212,15 @@ pub(super) async fn resolve(service: &dyn Service, decision: Decision) -> Told {
         }),
         id: service.request_id(),
     };
-    came_of(service.resolve(request, letter.outbox.id, resolution).await, &id)
+    reply_of(service.resolve(request, letter.outbox.id, resolution).await, &id)
 }
 
-fn came_of(submitted: Submitted, id: &str) -> Told {
+fn reply_of(submitted: Submitted, id: &str) -> AdminReply {
     let why = match submitted {
         Submitted::Answer { settled, .. } => {
             let body: serde_json::Value = serde_json::from_slice(&settled.reply.body).unwrap_or_default();
             if settled.reply.status == 200 {
-                return Told::Resolved { resolved: body };
+                return AdminReply::Resolved { resolved: body };
             }
             body.get("detail").and_then(serde_json::Value::as_str).unwrap_or("it was refused").to_owned()
         }
@@ -234,7 +234,7 @@ fn came_of(submitted: Submitted, id: &str) -> Told {
         | Submitted::Expired { .. }
         | Submitted::Pending { .. } => {
             format!(
-                "somebody works on it; `counterfoil dead-letters show {id}` tells whether it is still there"
+                "another operator is working on it; `counterfoil dead-letters show {id}` shows whether it is still there"
             )
         }
         Submitted::StoreUnavailable => {
@@ -242,5 +242,5 @@ fn came_of(submitted: Submitted, id: &str) -> Told {
         }
         Submitted::Draining => "the server is shutting down; try again when it is back".to_owned(),
     };
-    Told::Refused { why }
+    AdminReply::Refused { why }
 }

@@ -1,6 +1,6 @@
 //! `bench`: closed-loop load against a running server.
 
-use super::runtime::one_thread;
+use super::runtime::client_runtime;
 use crate::exit::Exit;
 use clap::Args;
 use counterfoil_load::{Plan, Report, Target, charge};
@@ -14,16 +14,16 @@ pub(crate) struct Bench {
     /// The server, for example http://127.0.0.1:8080.
     #[arg(long)]
     url: String,
-    /// An API key of a tenant there.
+    /// An API key of a tenant on that server.
     #[arg(long, value_name = "KEY")]
     api_key: String,
-    /// Connections, each with one request at a time.
+    /// Connections, with one request at a time on each.
     #[arg(long, default_value_t = 64)]
     connections: usize,
-    /// How long to measure.
+    /// Seconds to measure.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// How many of a hundred requests repeat an earlier one.
+    /// Percentage of requests that repeat earlier requests.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
     replay_percent: u8,
     /// Prints one JSON object instead of a table.
@@ -33,7 +33,7 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(super) fn run(self) -> Result<ExitCode, Exit> {
-        let report = one_thread()?.block_on(async {
+        let report = client_runtime()?.block_on(async {
             let target = Target::parse(&self.url).map_err(Exit::refused)?;
             let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let plan = Plan {

@@ -1,11 +1,11 @@
-//! `config`: what can be set, and what a setting does.
+//! `config`: lists settings and explains them.
 
 use crate::config::{explain, reference};
 use crate::exit::Exit;
 use clap::Args;
 use std::process::ExitCode;
 
-/// Explains settings: all of them, or one.
+/// Explains all settings, or one.
 #[derive(Args, Debug)]
 pub(crate) struct Config {
     /// One setting, as `section.name`.

@@ -1,9 +1,10 @@
-//! `dead-letters`: work that needs a human, through the server that holds the store or on the store itself.
+//! `dead-letters`: work that needs a human, through the server that holds the store or on the store
+//! itself.
 
-use super::runtime::one_thread;
+use super::runtime::client_runtime;
 use super::tenant::random_text;
 use super::{Common, flag, peers};
-use crate::admin::{self, Act, LetterTold, Told};
+use crate::admin::{self, AdminReply, AdminRequest, DeadLetterRow};
 use crate::exit::Exit;
 use crate::store_url::StoreUrl;
 use clap::{ArgGroup, Args, Subcommand};
@@ -11,7 +12,7 @@ use comfy_table::{Cell, Color, Table};
 use serde_json::Value;
 use std::process::ExitCode;
 
-/// Work that needs a human: looking at it, resolving it.
+/// Lists, shows and resolves work that needs a human.
 #[derive(Args, Debug)]
 pub(crate) struct DeadLetters {
     #[command(subcommand)]
@@ -21,10 +22,10 @@ pub(crate) struct DeadLetters {
     /// The store: a path, file:PATH or postgres://USER@HOST/DATABASE.
     #[arg(long, value_name = "URL", global = true)]
     store: Option<String>,
-    /// The payment provider, to resolve where no server can be asked: stripe+https://KEY@host.
+    /// The payment provider, needed to resolve without a running server: stripe+https://KEY@host.
     #[arg(long, value_name = "URL", global = true)]
     gateway: Option<String>,
-    /// A peer, for the same: NAME=counterfoil+https://KEY@host/ACCOUNT. Once for each.
+    /// A peer, needed like --gateway: NAME=counterfoil+https://KEY@host/ACCOUNT. May be repeated.
     #[arg(long, value_name = "NAME=URL", global = true)]
     peer: Vec<String>,
     /// Prints JSON instead of text.
@@ -34,38 +35,38 @@ pub(crate) struct DeadLetters {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Lists what needs a human, of all tenants.
+    /// Lists the dead letters of all tenants.
     List,
-    /// Shows one with its evidence.
+    /// Shows a dead letter with its evidence.
     Show {
-        /// Its id, `dl_…`.
+        /// The dead letter's id, `dl_…`.
         id: String,
     },
-    /// Settles one as you have decided.
+    /// Settles a dead letter by your decision.
     Resolve(Resolve),
 }
 
 #[derive(Args, Debug)]
 #[command(group(ArgGroup::new("resolution").required(true)))]
 struct Resolve {
-    /// Its id, `dl_…`.
+    /// The dead letter's id, `dl_…`.
     id: String,
-    /// Asks the provider and takes its word, even if it differs from what was asked for.
+    /// Adopts the provider's answer, even if it differs from the order.
     #[arg(long, group = "resolution")]
     adopt: bool,
-    /// Undoes at the provider what is held there, then marks it failed.
+    /// Voids the amount held at the provider, then marks the payment failed.
     #[arg(long, group = "resolution")]
     void: bool,
-    /// Nothing happened: marks it failed, for this reason.
+    /// Marks the payment failed for this reason, because nothing happened.
     #[arg(long, value_name = "REASON", group = "resolution")]
     fail: Option<String>,
-    /// Goes on as if it had not been parked.
+    /// Continues as if the payment had not been parked.
     #[arg(long, group = "resolution")]
     retry: bool,
 }
 
 impl Resolve {
-    fn act(self) -> Result<Act, Exit> {
+    fn request(self) -> Result<AdminRequest, Exit> {
         let resolution = match (self.adopt, self.void, &self.fail) {
             (true, ..) => "adopt",
             (_, true, _) => "void",
@@ -73,7 +74,7 @@ impl Resolve {
             (.., None) => "retry",
         };
         let key = format!("operator_{}", random_text(20)?);
-        Ok(Act::Resolve { id: self.id, resolution: resolution.to_owned(), reason: self.fail, key })
+        Ok(AdminRequest::Resolve { id: self.id, resolution: resolution.to_owned(), reason: self.fail, key })
     }
 }
 
@@ -86,33 +87,37 @@ impl DeadLetters {
         let flags = flags.into_iter().flatten().chain(peers(&self.peer)).collect();
         let settings = self.common.settings(flags)?;
         let store = StoreUrl::parse(settings.store.url.reveal())?;
-        let (act, whole) = match self.command {
-            Command::List => (Act::DeadLetters, false),
-            Command::Show { id } => (Act::DeadLetter { id }, true),
-            Command::Resolve(resolve) => (resolve.act()?, false),
+        let (request, whole) = match self.command {
+            Command::List => (AdminRequest::DeadLetters, false),
+            Command::Show { id } => (AdminRequest::DeadLetter { id }, true),
+            Command::Resolve(resolve) => (resolve.request()?, false),
         };
-        let told = one_thread()?.block_on(admin::perform(&settings, &store, act))?;
+        let reply = client_runtime()?.block_on(admin::run(&settings, &store, request))?;
         if self.json {
-            println!("{}", serde_json::to_value(&told).unwrap_or_default());
+            println!("{}", serde_json::to_value(&reply).unwrap_or_default());
         } else {
-            print(&told, whole);
+            print(&reply, whole);
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn print(told: &Told, whole: bool) {
-    match told {
-        Told::Letters { letters, .. } if letters.is_empty() => println!("nothing needs a human"),
-        Told::Letters { letters, .. } if whole => letters.iter().for_each(|one| println!("{}", sheet(one))),
-        Told::Letters { letters, more } => {
+fn print(reply: &AdminReply, whole: bool) {
+    match reply {
+        AdminReply::Letters { letters, .. } if letters.is_empty() => println!("nothing needs a human"),
+        AdminReply::Letters { letters, .. } if whole => {
+            for row in letters {
+                println!("{}", sheet(row));
+            }
+        }
+        AdminReply::Letters { letters, more } => {
             println!("{}", table(letters));
             if *more {
                 println!("There are more; resolve some of these and look again.");
             }
             println!("next: counterfoil dead-letters show ID");
         }
-        Told::Resolved { resolved } => {
+        AdminReply::Resolved { resolved } => {
             let word = |name: &str| plain(resolved.get(name));
             let shown = |name: &str| resolved.get(name).filter(|one| !one.is_null());
             let (what, payment) = match shown("charge") {
@@ -129,16 +134,16 @@ fn print(told: &Told, whole: bool) {
                 plain(status)
             );
         }
-        // Not what this command asks for; refusals end it before.
-        Told::Tenants { .. } | Told::Key { .. } | Told::Refused { .. } => {}
+        // Replies to other commands; refusals return earlier.
+        AdminReply::Tenants { .. } | AdminReply::Key { .. } | AdminReply::Refused { .. } => {}
     }
 }
 
-fn table(letters: &[LetterTold]) -> Table {
+fn table(letters: &[DeadLetterRow]) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
     table.set_header(["dead letter", "tenant", "flow", "reason", "money at risk", "since", "suggestions"]);
-    for LetterTold { tenant, letter } in letters {
+    for DeadLetterRow { tenant, letter } in letters {
         let word = |name: &str| plain(letter.get(name));
         table.add_row([
             Cell::new(word("id")),
@@ -153,12 +158,12 @@ fn table(letters: &[LetterTold]) -> Table {
     table
 }
 
-/// Everything that is known of one, a row each.
-fn sheet(told: &LetterTold) -> Table {
+/// All data of a dead letter, one row per field.
+fn sheet(row: &DeadLetterRow) -> Table {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
-    table.add_row([Cell::new("tenant"), Cell::new(&told.tenant)]);
-    for (name, value) in told.letter.as_object().into_iter().flatten() {
+    table.add_row([Cell::new("tenant"), Cell::new(&row.tenant)]);
+    for (name, value) in row.letter.as_object().into_iter().flatten() {
         match value {
             Value::Object(parts) => {
                 for (part, value) in parts {
@@ -179,7 +184,7 @@ fn sheet(told: &LetterTold) -> Table {
     table
 }
 
-/// A value as a person reads it.
+/// A JSON value as plain text.
 fn plain(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => "-".to_owned(),

@@ -1,6 +1,6 @@
 //! `dev`: everything in one process for a first look.
 
-use super::runtime::many_threads;
+use super::runtime::server_runtime;
 use super::{Common, flag, listen, peers};
 use crate::config::Override;
 use crate::exit::Exit;
@@ -10,24 +10,26 @@ use counterfoil_provider_simulator::{Options, Simulator};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-/// The demo tenant's API key. It is no secret: `dev` listens on loopback only.
+/// The demo tenant's API key. Not a secret, because `dev` listens on loopback only.
 pub(crate) const DEMO_KEY: &str = "sk_test_demo";
 
-/// Everything in one process for a first look: API, provider simulator, a demo tenant. Loopback only.
+/// Runs everything in one process for a first look: API, provider simulator, demo tenant. Loopback
+/// only.
 #[derive(Args, Debug)]
 pub(crate) struct Dev {
     #[command(flatten)]
     common: Common,
-    /// Where the API listens.
+    /// Address of the API.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: String,
-    /// Where the provider simulator listens.
+    /// Address of the provider simulator.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8090")]
     gateway_listen: String,
-    /// Another Counterfoil whose accounts can be paid: NAME=counterfoil+http://KEY@host:port/ACCOUNT. Once for each.
+    /// Another Counterfoil whose accounts can be paid:
+    /// NAME=counterfoil+http://KEY@host:port/ACCOUNT. May be repeated.
     #[arg(long, value_name = "NAME=URL")]
     peer: Vec<String>,
-    /// Where everything is kept: a path, file:PATH, postgres://USER@HOST/DATABASE or memory:.
+    /// The store: a path, file:PATH, postgres://USER@HOST/DATABASE or memory:.
     #[arg(long, value_name = "URL")]
     store: Option<String>,
 }
@@ -36,9 +38,10 @@ impl Dev {
     pub(super) fn run(self) -> Result<ExitCode, Exit> {
         loopback(&self.listen, "--listen")?;
         loopback(&self.gateway_listen, "--gateway-listen")?;
-        // What the provider's address does not decide is known before it is.
+        // The runtime must exist before the simulator's address is known; no setting read here
+        // depends on that address.
         let threads = self.common.settings(Vec::new())?.server.threads;
-        many_threads(threads)?.block_on(async {
+        server_runtime(threads)?.block_on(async {
             let provider = listen(&self.gateway_listen, "--gateway-listen").await?;
             let provider_address = provider.local_addr().map_err(Exit::failed)?;
             let flags = [
@@ -83,7 +86,9 @@ fn loopback(address: &str, flag: &str) -> Result<(), Exit> {
         Ok(_) => Err(Exit::refused(format!(
             "{flag} {address} is not a loopback address; `dev` has a well-known key and stays on this machine, use `serve` instead"
         ))),
-        Err(_) => Err(Exit::refused(format!("{flag} {address} is no address; write it as 127.0.0.1:8080"))),
+        Err(_) => {
+            Err(Exit::refused(format!("{flag} {address} is not an address; write it as 127.0.0.1:8080")))
+        }
     }
 }
 

@@ -1,6 +1,7 @@
-//! `migrate`: brings a database's tables forward. Servers of the release before may go on serving meanwhile.
+//! `migrate`: upgrades the tables of a database. Servers of the previous release may keep serving
+//! meanwhile.
 
-use super::runtime::one_thread;
+use super::runtime::client_runtime;
 use super::{Common, flag};
 use crate::exit::Exit;
 use crate::store_url::StoreUrl;
@@ -8,7 +9,7 @@ use clap::Args;
 use counterfoil_store_postgres::Reach;
 use std::process::ExitCode;
 
-/// Brings a database's tables to what this release needs. Running it twice is the same as running it once.
+/// Upgrades the tables of a database to this release. Running the command again changes nothing.
 #[derive(Args, Debug)]
 pub(crate) struct Migrate {
     #[command(flatten)]
@@ -16,7 +17,8 @@ pub(crate) struct Migrate {
     /// The database: postgres://USER@HOST/DATABASE.
     #[arg(long, value_name = "URL")]
     store: Option<String>,
-    /// Also takes away what only servers of older releases needed. Say so when none of them runs any more.
+    /// Also removes the parts that only servers of older releases need. Stop all of those servers
+    /// first.
     #[arg(long)]
     contract: bool,
     /// Prints one JSON object instead of text.
@@ -32,12 +34,12 @@ impl Migrate {
             StoreUrl::Postgres(url) => url,
             StoreUrl::Embedded(_) | StoreUrl::Memory => {
                 return Err(Exit::refused(
-                    "an embedded store is brought forward when it is opened; give --store postgres://USER@HOST/DATABASE",
+                    "an embedded store is upgraded when it is opened; give --store postgres://USER@HOST/DATABASE",
                 ));
             }
         };
         let reach = if self.contract { Reach::Newest } else { Reach::Needed };
-        let done = one_thread()?
+        let done = client_runtime()?
             .block_on(counterfoil_store_postgres::migrate(url.reveal(), reach))
             .map_err(Exit::refused)?;
         if self.json {

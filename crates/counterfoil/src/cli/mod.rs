@@ -1,4 +1,4 @@
-//! The command line: what a person or a script may ask of the binary.
+//! The command line.
 
 mod bench;
 mod config;
@@ -20,7 +20,8 @@ use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// A payments core: it charges at most once, answers every retry with the same bytes, and keeps its ledger straight.
+/// A payments core: charges at most once, answers every retry with the same bytes, and keeps its
+/// ledger straight.
 #[derive(Debug, Parser)]
 #[command(name = "counterfoil", version, about, propagate_version = true, max_term_width = 110)]
 pub(crate) struct Arguments {
@@ -30,29 +31,30 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Everything in one process for a first look: API, provider simulator, a demo tenant. Loopback only.
+    /// Runs everything in one process for a first look: API, provider simulator, demo tenant.
+    /// Loopback only.
     Dev(dev::Dev),
-    /// The production server.
+    /// Runs the production server.
     Serve(serve::Serve),
-    /// The payment provider simulator alone.
+    /// Runs the payment provider simulator alone.
     Simulator(simulator::Simulator),
-    /// Tenants and their API keys.
+    /// Manages tenants and their API keys.
     Tenant(tenant::Tenant),
-    /// Work that needs a human: looking at it, resolving it.
+    /// Lists, shows and resolves work that needs a human.
     DeadLetters(dead_letters::DeadLetters),
-    /// Brings a database's tables to what this release needs.
+    /// Upgrades the tables of a database to this release.
     Migrate(migrate::Migrate),
     /// Checks every invariant of a live or stopped store.
     Verify(verify::Verify),
-    /// Sends a file of commands that have no keys, under keys derived from their fields.
+    /// Sends a file of commands without keys, under keys derived from their fields.
     Import(import::Import),
-    /// Closed-loop load against a running server.
+    /// Runs closed-loop load against a running server.
     Bench(bench::Bench),
-    /// Explains settings: all of them, or one.
+    /// Explains all settings, or one.
     Config(config::Config),
 }
 
-/// Where settings come from besides the environment.
+/// The sources of settings besides the environment.
 #[derive(Args, Debug)]
 pub(crate) struct Common {
     /// A TOML file with settings; see docs/configuration.md.
@@ -66,7 +68,7 @@ impl Common {
     }
 }
 
-/// A flag that overrides a setting.
+/// A setting given by a flag.
 fn flag(
     section: &'static str,
     name: &'static str,
@@ -76,7 +78,7 @@ fn flag(
     value.map(|value| Override { section, name, source, value: value.clone() })
 }
 
-/// Peers that were given by flags.
+/// Peers given by flags.
 fn peers(given: &[String]) -> impl Iterator<Item = Override> {
     given.iter().filter_map(|value| flag("peers", "NAME", "--peer", Some(value)))
 }
@@ -96,7 +98,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<ExitCode, Exit> {
     }
 }
 
-/// A killed process gives its port back only when the kernel is done with it: a restart waits so many pauses.
+/// Attempts to bind, because the kernel frees the port of a killed process with a delay.
 const PATIENCE: u32 = 20;
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(25);
 

@@ -1,30 +1,32 @@
 //! `serve`: the production server.
 
-use super::runtime::many_threads;
+use super::runtime::server_runtime;
 use super::{Common, flag, listen, peers};
 use crate::exit::Exit;
 use crate::{logs, wire_up};
 use clap::Args;
 use std::process::ExitCode;
 
-/// The production server.
+/// Runs the production server.
 #[derive(Args, Debug)]
 pub(crate) struct Serve {
     #[command(flatten)]
     common: Common,
-    /// Where it listens, for example 127.0.0.1:8080.
+    /// Address to listen on, for example 127.0.0.1:8080.
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
-    /// Where everything is kept: a path, file:PATH, postgres://USER@HOST/DATABASE or memory:.
+    /// The store: a path, file:PATH, postgres://USER@HOST/DATABASE or memory:.
     #[arg(long, value_name = "URL")]
     store: Option<String>,
     /// The payment provider: stripe+https://KEY@host or stripe+http://KEY@host:port.
     #[arg(long, value_name = "URL")]
     gateway: Option<String>,
-    /// Another Counterfoil whose accounts can be paid: NAME=counterfoil+https://KEY@host/ACCOUNT. Once for each.
+    /// Another Counterfoil whose accounts can be paid: NAME=counterfoil+https://KEY@host/ACCOUNT.
+    /// May be repeated.
     #[arg(long, value_name = "NAME=URL")]
     peer: Vec<String>,
-    /// Redis or Valkey shared by several servers: redis://host:6379. Optional; requests go on when it fails.
+    /// Redis or Valkey shared by several servers: redis://host:6379. Optional: payments continue
+    /// when it fails.
     #[arg(long, value_name = "URL")]
     redis: Option<String>,
 }
@@ -45,7 +47,7 @@ impl Serve {
             ));
         };
         logs::start(&settings)?;
-        many_threads(settings.server.threads)?.block_on(async {
+        server_runtime(settings.server.threads)?.block_on(async {
             let gateway = wire_up::gateway(&settings)?;
             let listener = listen(&address.to_string(), "--listen").await?;
             wire_up::serve(&settings, listener, gateway, None).await?;

@@ -1,8 +1,9 @@
-//! `tenant`: tenants and their API keys, on a stopped store directly or on a live one through its server.
+//! `tenant`: tenants and their API keys, directly on a stopped store or through the server of a
+//! live one.
 
-use super::runtime::one_thread;
+use super::runtime::client_runtime;
 use super::{Common, flag};
-use crate::admin::{self, Act, Told};
+use crate::admin::{self, AdminReply, AdminRequest};
 use crate::exit::Exit;
 use crate::store_url::StoreUrl;
 use clap::{Args, Subcommand};
@@ -10,7 +11,7 @@ use counterfoil_core::tenancy::{ApiKey, KeyPolicy, Scopes};
 use counterfoil_core::types::mask::Masked;
 use std::process::ExitCode;
 
-/// Tenants and their API keys.
+/// Manages tenants and their API keys.
 #[derive(Args, Debug)]
 pub(crate) struct Tenant {
     #[command(subcommand)]
@@ -27,18 +28,19 @@ pub(crate) struct Tenant {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Makes a tenant and prints its first API key, once.
+    /// Creates a tenant and prints its first API key, once.
     Create {
         /// 1 to 64 lower-case letters, digits, '-' and '_'.
         name: String,
-        /// What the key may do: read, write, admin, joined by commas.
+        /// Scopes of the key: read, write, admin, joined by commas.
         #[arg(long, default_value = "read,write")]
         scopes: String,
-        /// Whether this tenant's writes must carry a key (required or optional); the server's policy if absent.
+        /// Whether this tenant's writes need an idempotency key (required or optional); default:
+        /// the server's policy.
         #[arg(long)]
         key_policy: Option<String>,
     },
-    /// Makes and revokes API keys.
+    /// Creates and revokes API keys.
     #[command(subcommand)]
     Key(Key),
     /// Lists tenants and their keys.
@@ -51,7 +53,7 @@ enum Key {
     Create {
         /// The tenant's name.
         name: String,
-        /// What the key may do: read, write, admin, joined by commas.
+        /// Scopes of the key: read, write, admin, joined by commas.
         #[arg(long, default_value = "read,write")]
         scopes: String,
     },
@@ -70,9 +72,9 @@ impl Tenant {
         let secret = Masked::new(format!("sk_live_{}", random_text(32)?));
         let key_id = format!("key_{}", random_text(10)?);
         let digest = ApiKey::digest_of(&secret).hex();
-        let (act, makes_key) = match self.command {
+        let (request, makes_key) = match self.command {
             Command::Create { name, scopes, key_policy } => (
-                Act::CreateTenant {
+                AdminRequest::CreateTenant {
                     name,
                     scopes: checked(scopes)?,
                     key_policy: policy(key_policy)?,
@@ -82,13 +84,13 @@ impl Tenant {
                 true,
             ),
             Command::Key(Key::Create { name, scopes }) => {
-                (Act::CreateKey { name, scopes: checked(scopes)?, digest, key_id }, true)
+                (AdminRequest::CreateKey { name, scopes: checked(scopes)?, digest, key_id }, true)
             }
-            Command::Key(Key::Revoke { id }) => (Act::RevokeKey { id }, false),
-            Command::List => (Act::List, false),
+            Command::Key(Key::Revoke { id }) => (AdminRequest::RevokeKey { id }, false),
+            Command::List => (AdminRequest::List, false),
         };
-        let told = one_thread()?.block_on(admin::perform(&settings, &store, act))?;
-        print(&told, makes_key.then_some(&secret), self.json);
+        let reply = client_runtime()?.block_on(admin::run(&settings, &store, request))?;
+        print(&reply, makes_key.then_some(&secret), self.json);
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -97,7 +99,7 @@ fn checked(scopes: String) -> Result<String, Exit> {
     match Scopes::parse(&scopes) {
         Some(_) => Ok(scopes),
         None => Err(Exit::refused(format!(
-            "--scopes {scopes}: known are read, write and admin, joined by commas"
+            "--scopes {scopes}: choose from read, write and admin, joined by commas"
         ))),
     }
 }
@@ -105,47 +107,47 @@ fn checked(scopes: String) -> Result<String, Exit> {
 fn policy(policy: Option<String>) -> Result<Option<String>, Exit> {
     match policy {
         Some(word) if KeyPolicy::parse(&word).is_none() => {
-            Err(Exit::refused(format!("--key-policy {word}: known are required and optional")))
+            Err(Exit::refused(format!("--key-policy {word}: choose required or optional")))
         }
         fine => Ok(fine),
     }
 }
 
-/// `bytes` bytes of chance as lower-case base 32.
+/// Base 32 text, in lower case, of `bytes` random bytes.
 pub(super) fn random_text(bytes: usize) -> Result<String, Exit> {
     const ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let mut chance = vec![0; bytes.saturating_mul(8).div_ceil(5)];
     getrandom::fill(&mut chance)
-        .map_err(|error| Exit::failed(format!("the operating system gives no random bytes: {error}")))?;
+        .map_err(|error| Exit::failed(format!("the operating system has no random bytes: {error}")))?;
     let digit = |byte: &u8| ALPHABET.get(usize::from(byte % 32)).copied().unwrap_or(b'a');
     Ok(chance.iter().map(|byte| char::from(digit(byte))).collect())
 }
 
-fn print(told: &Told, secret: Option<&Masked<String>>, json: bool) {
+fn print(reply: &AdminReply, secret: Option<&Masked<String>>, json: bool) {
     if json {
-        let mut value = serde_json::to_value(told).unwrap_or_default();
+        let mut value = serde_json::to_value(reply).unwrap_or_default();
         if let (Some(secret), Some(object)) = (secret, value.as_object_mut()) {
             object.insert("secret".into(), serde_json::Value::String(secret.reveal().clone()));
         }
         println!("{value}");
         return;
     }
-    match told {
-        Told::Tenants { tenants } => println!("{}", table(tenants)),
-        Told::Key { key_id, tenant, .. } => match secret {
+    match reply {
+        AdminReply::Tenants { tenants } => println!("{}", table(tenants)),
+        AdminReply::Key { key_id, tenant, .. } => match secret {
             Some(secret) => println!(
                 "tenant   {tenant}\nkey id   {key_id}\napi key  {}\n\nThe API key is shown only now. next: counterfoil tenant list",
                 secret.reveal()
             ),
             None => println!("{key_id} of {tenant} is revoked"),
         },
-        Told::Refused { why } => println!("{why}"),
-        // Not what a tenant command asks for.
-        Told::Letters { .. } | Told::Resolved { .. } => {}
+        AdminReply::Refused { why } => println!("{why}"),
+        // Replies to other commands.
+        AdminReply::Letters { .. } | AdminReply::Resolved { .. } => {}
     }
 }
 
-fn table(tenants: &[admin::TenantTold]) -> comfy_table::Table {
+fn table(tenants: &[admin::TenantRow]) -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
     table.load_style(comfy_table::presets::UTF8_FULL_CONDENSED);
     table.set_header(["tenant", "key policy", "key id", "scopes", "state"]);

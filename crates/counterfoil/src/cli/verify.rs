@@ -1,6 +1,6 @@
-//! `verify`: checks every invariant of a store, one row each.
+//! `verify`: checks every invariant of a store, one row per invariant.
 
-use super::runtime::many_threads;
+use super::runtime::server_runtime;
 use super::{Common, flag};
 use crate::exit::Exit;
 use crate::store_url::StoreUrl;
@@ -38,7 +38,7 @@ impl Verify {
         };
         bar.enable_steady_tick(Duration::from_millis(120));
         let progress = |rows| bar.set_message(format!("{rows} rows looked at"));
-        let checked = many_threads(settings.server.threads)?.block_on(async {
+        let checked = server_runtime(settings.server.threads)?.block_on(async {
             match StoreUrl::parse(settings.store.url.reveal())? {
                 StoreUrl::Embedded(path) => {
                     let store = EmbeddedStore::open_read_only(&path).map_err(Exit::refused)?;

@@ -1,11 +1,11 @@
-//! Settings that have to fit each other.
+//! Dependencies between settings.
 //!
-//! A default gives way to what was given; two given values that contradict each other are refused.
+//! Defaults adapt to given values. Contradictions between two given values are refused.
 
 use super::problem::Problem;
 use super::{Settings, Source};
 
-/// Fits defaults to what was given and lists contradictions. A pair with an `unsure` member is left alone.
+/// Adapts defaults and lists contradictions. Skips pairs with a setting that could not be read.
 pub(super) fn settle(settings: &mut Settings, unsure: impl Fn(&str) -> bool) -> Vec<Problem> {
     let fine = |a: &str, b: &str| !unsure(a) && !unsure(b);
     let mut problems = Vec::new();
@@ -30,7 +30,7 @@ const BACKOFF_CAP: &str = "outbox.backoff_cap_ms";
 fn heartbeat_within_lease(settings: &mut Settings) -> Option<Problem> {
     let (heartbeat, lease) = (settings.idempotency.heartbeat_ms, settings.idempotency.lease_ms);
     if !is_given(settings, HEARTBEAT) {
-        // A third leaves room for a lost heartbeat or two before the lease lapses.
+        // A third leaves time for one or two lost heartbeats before the lease expires.
         if lease / 3 < heartbeat {
             settings.idempotency.heartbeat_ms = lease / 3;
             settings.sources.derived(HEARTBEAT, "a third of `idempotency.lease_ms`");
@@ -75,7 +75,8 @@ fn is_given(settings: &Settings, setting: &str) -> bool {
     settings.source(setting).is_some_and(Source::is_given)
 }
 
-/// `named` was given, so the problem is shown at its place; the sentence says where the other came from.
+/// Reports the problem at the place of `named`, which was given; the sentence names the source of
+/// `other`.
 fn contradiction(settings: &Settings, named: (&str, u64), relation: &str, other: (&str, u64)) -> Problem {
     let source_of = |setting: &str| settings.source(setting).cloned().unwrap_or(Source::Default);
     let sentence = format!(

@@ -1,6 +1,6 @@
-//! Settings that are one of a few words.
+//! Settings with a closed list of words.
 
-/// A closed list of words; the order is the one documentation shows.
+/// A closed list of words, in the order of the documentation.
 pub(super) trait Choice: Copy + 'static {
     const ALL: &'static [Self];
 
@@ -31,11 +31,11 @@ macro_rules! choices {
 choices! {
     /// Which requests are logged.
     RequestLog {
-        /// None.
+        /// No requests.
         Off = "off",
-        /// Those answered with an error.
+        /// Requests answered with an error.
         Errors = "errors",
-        /// Every one.
+        /// All requests.
         All = "all",
     }
 
@@ -47,17 +47,17 @@ choices! {
         Optional = "optional",
     }
 
-    /// Whether a key can be used for another request one day.
+    /// Whether a key can be reused for another request.
     Reuse {
         /// The key is free again once its tombstone is over.
         AfterTombstone = "after_tombstone",
-        /// The key stays refused for good.
+        /// The key stays refused for ever.
         Never = "never",
     }
 
     /// The form of a log line.
     LogFormat {
-        /// For people.
+        /// Text for people.
         Text = "text",
         /// One JSON object per line.
         Json = "json",

@@ -1,16 +1,16 @@
-//! Turns the table into code: one struct per section, [`Settings`](super::Settings), its loader, and the
-//! catalogue that people's texts are made from.
+//! Generates code from the table: one struct per section, [`Settings`](super::Settings), its
+//! loader, and the catalogue for the reference page.
 
 use super::rule::Rule;
 
-/// One section of the table, for people.
+/// A section, for documentation.
 pub(super) struct Section {
     pub(super) name: &'static str,
     pub(super) doc: String,
     pub(super) entries: Vec<Entry>,
 }
 
-/// One setting of the table, for people: what the reference, `explain` and suggestions are made from.
+/// A setting, for the reference page, `explain` and suggestions.
 pub(super) struct Entry {
     pub(super) section: &'static str,
     pub(super) name: &'static str,
@@ -41,18 +41,17 @@ macro_rules! settings {
             }
         )+
 
-        /// Every setting, checked, grouped by section.
+        /// All settings, validated and grouped by section.
         #[derive(Debug, Clone)]
         pub(crate) struct Settings {
             $( $(#[doc = $section_doc])+ pub(crate) $section: $Section, )+
-            /// Every peer by its name.
             pub(crate) peers: $crate::config::peers::Peers,
             pub(super) sources: $crate::config::source::Sources,
         }
 
         impl Settings {
-            /// Takes every setting of the table from what the layers gave.
-            pub(super) fn take(gather: &mut $crate::config::gather::Gather) -> Settings {
+            /// Takes every setting of the table from the layers.
+            pub(super) fn take(gather: &mut $crate::config::gather::Gatherer) -> Settings {
                 Settings {
                     $( $section: $Section {
                         $( $name: gather.take(stringify!($section), stringify!($name), &$rule), )+

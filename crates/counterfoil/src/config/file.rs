@@ -1,7 +1,7 @@
-//! The file layer: TOML, with the line and column of everything in it.
+//! The file layer: TOML, with the line and column of every value.
 //!
-//! Broken TOML is refused for its syntax alone: where sections no longer end where they were meant to, saying
-//! more would accuse settings that are right. A key given twice leaves the rest readable.
+//! For broken TOML only syntax errors are reported: section boundaries are unreliable then, so
+//! other reports could blame correct settings. A duplicate key does not make the rest unreadable.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,21 +11,22 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::declare::Section;
-use super::gather::Given;
+use super::gather::GivenSetting;
 use super::peers;
 use super::problem::{Problem, quoted};
 use super::rule::Raw;
 use super::source::Source;
 use super::suggest::{unknown_section, unknown_setting};
 
-/// A configuration is a page or two; anything this large is another file named by mistake.
+/// Configurations are small; a file this large was named by mistake.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// What a file gave. `broken` says that some of it could not be read, so a missing setting may well be in it.
+/// The values of a file. `broken` means that part of the file could not be read, so settings may be
+/// missing.
 #[derive(Default)]
 pub(super) struct Layer {
-    pub(super) given: Vec<Given>,
-    pub(super) peers: Vec<peers::Given>,
+    pub(super) given: Vec<GivenSetting>,
+    pub(super) peers: Vec<peers::GivenPeer>,
     pub(super) broken: bool,
 }
 
@@ -63,7 +64,8 @@ impl Reader<'_> {
         let (document, errors) = DeTable::parse_recoverable(self.text);
         let mut readable = true;
         for error in &errors {
-            // Not the error's own `Display`: that repeats the line, which may hold a credential.
+            // Not the error's own `Display`, which repeats the line and with it perhaps a
+            // credential.
             let span = error.span().unwrap_or(0..0);
             let sentence = match (error.message(), self.text.get(span.clone())) {
                 ("duplicate key", Some(key)) => format!("{} is given twice; remove one", quoted(key.trim())),
@@ -87,7 +89,7 @@ impl Reader<'_> {
             let known = self.table.iter().find(|section| section.name == key);
             match (known, value.get_ref()) {
                 (Some(section), DeValue::Table(entries)) if section.name == peers::SECTION => {
-                    layer.peers.extend(entries.iter().map(|(name, value)| peers::Given {
+                    layer.peers.extend(entries.iter().map(|(name, value)| peers::GivenPeer {
                         name: name.get_ref().as_ref().to_owned(),
                         raw: raw(value),
                         source: self.source(value.span().start),
@@ -108,12 +110,12 @@ impl Reader<'_> {
         }
     }
 
-    fn section(&mut self, section: &Section, entries: &DeTable<'_>, given: &mut Vec<Given>) {
+    fn section(&mut self, section: &Section, entries: &DeTable<'_>, given: &mut Vec<GivenSetting>) {
         for (key, value) in entries {
             let (key, at) = (key.get_ref().as_ref(), key.span().start);
             if let Some(entry) = section.entries.iter().find(|entry| entry.name == key) {
                 let source = self.source(value.span().start);
-                given.push(Given { section: section.name, name: entry.name, raw: raw(value), source });
+                given.push(GivenSetting { section: section.name, name: entry.name, raw: raw(value), source });
             } else {
                 let written = |s: &str, n: &str| {
                     if s == section.name { n.to_owned() } else { format!("{s}.{n}") }

@@ -1,4 +1,4 @@
-//! Brings the layers together: reads each, refuses what is wrong in any, and lets the strongest win.
+//! Combines the layers: reads each, refuses bad values in any, and lets the strongest win.
 
 use std::path::Path;
 
@@ -16,36 +16,34 @@ use super::table::catalogue;
 
 /// A setting given by a flag.
 pub(crate) struct Override {
-    /// The section of the setting.
     pub(crate) section: &'static str,
-    /// Its name in the section; what was typed for a peer begins with the peer's own.
+    /// The setting's name in its section. For a peer, `value` begins with the peer's name.
     pub(crate) name: &'static str,
-    /// What was typed.
     pub(crate) value: String,
-    /// The flag as people write it, such as `--listen`.
+    /// The flag as typed, such as `--listen`.
     pub(crate) source: &'static str,
 }
 
-/// A setting of the table as one layer gave it.
-pub(super) struct Given {
+/// A value from one layer.
+pub(super) struct GivenSetting {
     pub(super) section: &'static str,
     pub(super) name: &'static str,
     pub(super) raw: Raw,
     pub(super) source: Source,
 }
 
-/// What the layers gave, weakest first, while the table is being filled from it.
-pub(super) struct Gather {
-    given: Vec<Given>,
-    peers: Vec<peers::Given>,
+/// The values of all layers, weakest first.
+pub(super) struct Gatherer {
+    given: Vec<GivenSetting>,
+    peers: Vec<peers::GivenPeer>,
     sources: Sources,
     problems: Vec<Problem>,
     refused: Vec<(&'static str, &'static str)>,
 }
 
-impl Gather {
-    /// The strongest value for one setting. A bad value in a weaker layer is a problem even if overruled: it
-    /// would come to life the day the stronger one is removed.
+impl Gatherer {
+    /// The strongest value of a setting. A bad value in a weaker layer is also refused, because it
+    /// would take effect once the stronger one is removed.
     pub(super) fn take<R: Rule>(&mut self, section: &'static str, name: &'static str, rule: &R) -> R::Value {
         let (mut value, mut source) = (rule.default(), Source::Default);
         for given in self.given.iter().filter(|given| given.section == section && given.name == name) {
@@ -62,7 +60,6 @@ impl Gather {
         value
     }
 
-    /// Every peer, as the strongest layer gave it.
     pub(super) fn take_peers(&mut self) -> Peers {
         peers::settle(std::mem::take(&mut self.peers), &mut self.problems)
     }
@@ -73,7 +70,8 @@ impl Gather {
 }
 
 impl Settings {
-    /// Reads every setting: a flag wins over the environment, that over the file, that over the default.
+    /// Reads all settings: flags win over the environment, the environment over the file, the file
+    /// over defaults.
     pub(crate) fn load(
         file: Option<&Path>,
         env: impl Iterator<Item = (String, String)>,
@@ -86,11 +84,13 @@ impl Settings {
         given.extend(environment::read(&table, env, &mut peers, &mut problems));
         given.extend(flags(&table, overrides, &mut peers, &mut problems));
 
-        let mut gather = Gather { given, peers, sources: Sources::default(), problems, refused: Vec::new() };
+        let mut gather =
+            Gatherer { given, peers, sources: Sources::default(), problems, refused: Vec::new() };
         let mut settings = Settings::take(&mut gather);
-        let Gather { mut problems, refused, .. } = gather;
+        let Gatherer { mut problems, refused, .. } = gather;
 
-        // A value that could not be read stands at its default here: comparing it would accuse the wrong one.
+        // A refused value stands at its default here, so comparing it could blame the wrong
+        // setting.
         let unsure = |setting: &str| {
             layer.broken || refused.iter().any(|(s, n)| setting.split_once('.') == Some((*s, *n)))
         };
@@ -101,7 +101,7 @@ impl Settings {
         }
     }
 
-    /// Where the value of `section.name` came from; `None` if there is no such setting.
+    /// The source of `section.name`; `None` if there is no such setting.
     pub(crate) fn source(&self, setting: &str) -> Option<&Source> {
         self.sources.get(setting)
     }
@@ -110,9 +110,9 @@ impl Settings {
 fn flags(
     table: &[Section],
     overrides: Vec<Override>,
-    peers: &mut Vec<peers::Given>,
+    peers: &mut Vec<peers::GivenPeer>,
     problems: &mut Vec<Problem>,
-) -> Vec<Given> {
+) -> Vec<GivenSetting> {
     let mut given = Vec::new();
     for Override { section, name, value, source } in overrides {
         let source = Source::Flag(source.to_owned());
@@ -122,7 +122,7 @@ fn flags(
                 Err(problem) => problems.push(problem),
             }
         } else if table.iter().flat_map(|s| &s.entries).any(|e| e.section == section && e.name == name) {
-            given.push(Given { section, name, raw: Raw::Bare(value), source });
+            given.push(GivenSetting { section, name, raw: Raw::Bare(value), source });
         } else {
             let sentence = unknown_setting(table, (section, name), |s, n| format!("{s}.{n}"));
             problems.push(Problem { source, sentence: format!("`{section}.{name}` {sentence}") });

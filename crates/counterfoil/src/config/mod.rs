@@ -1,9 +1,10 @@
-//! The configuration of the binary: one table of settings, read from four layers.
+//! The configuration: one table of settings, read from four layers.
 //!
-//! Owns: the table ([`table`]) and everything drawn from it — the typed [`Settings`], the loader, the
-//! defaults and ranges, the reference page and `explain`. Promises: flag over environment over file over
-//! default; every bad value in any layer is refused, all of them in one answer; a credential never reaches a
-//! message. The names of peers ([`peers`]) are the one thing the table cannot know. Leaves out: opening what a setting names (store, gateway, log filter), which the caller does.
+//! The [`table`] produces the typed [`Settings`], the loader, defaults and ranges, the reference
+//! page and `explain`. Flags win over the environment, the environment over the file, the file over
+//! defaults. All bad values of all layers are refused together, and no credential ever reaches a
+//! message. Only the names of [`peers`] are not in the table. The caller opens the things that
+//! settings name: store, gateway, log filter.
 
 mod agree;
 mod choice;

@@ -1,4 +1,4 @@
-//! The one section whose settings have names that nobody knows beforehand: `[peers]`, a URL for each peer.
+//! The section `[peers]`, whose settings have names chosen by the operator: one URL per peer.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,24 @@ use counterfoil_gateway::ProviderProfile;
 
 use super::declare::{Entry, Section};
 use super::problem::{Problem, quoted};
-use super::rule::{PeerUrl, Raw, Rule};
+use super::rule::{CredentialUrl, Raw, Rule};
 use super::secret::SecretUrl;
 use super::source::Source;
 
-/// What the section is called, in files and in variables.
+/// The section's name, in files and variables.
 pub(super) const SECTION: &str = "peers";
 
-/// Every peer by its name.
+/// Peers by name.
 pub(crate) type Peers = BTreeMap<PeerName, SecretUrl>;
 
-/// A peer as one layer gave it.
-pub(super) struct Given {
+/// A peer from one layer.
+pub(super) struct GivenPeer {
     pub(super) name: String,
     pub(super) raw: Raw,
     pub(super) source: Source,
 }
 
-/// The section, for people.
+/// The section, for documentation.
 pub(super) fn section() -> Section {
     Section {
         name: SECTION,
@@ -38,16 +38,17 @@ pub(super) fn section() -> Section {
             "Where the peer called `NAME` is, with an API key of it and the id of the account there that it pays from; the key \
              is never printed. A name has up to 32 lower-case letters, digits and `_`. As a flag: `--peer NAME=URL`, once \
              for each.",
-            &PeerUrl,
+            &CredentialUrl::PEER,
         )],
     }
 }
 
-/// The peers of all layers, weakest first. A bad one in a weaker layer is a problem even if overruled.
-pub(super) fn settle(given: Vec<Given>, problems: &mut Vec<Problem>) -> Peers {
+/// Combines the peers of all layers, weakest first. A bad peer is refused even if a stronger layer
+/// replaces it.
+pub(super) fn settle(given: Vec<GivenPeer>, problems: &mut Vec<Problem>) -> Peers {
     let mut peers = Peers::new();
-    for Given { name, raw, source } in given {
-        let sentence = match (named(&name), PeerUrl.read(&raw)) {
+    for GivenPeer { name, raw, source } in given {
+        let sentence = match (parse_name(&name), CredentialUrl::PEER.read(&raw)) {
             (Ok(name), Ok(Some(_))) if peers.len() >= PEERS_MAX && !peers.contains_key(&name) => {
                 format!("`{SECTION}.{name}` is one too many; a server has at most {PEERS_MAX} peers")
             }
@@ -56,7 +57,7 @@ pub(super) fn settle(given: Vec<Given>, problems: &mut Vec<Problem>) -> Peers {
                 continue;
             }
             (Err(wrong), _) => wrong,
-            (Ok(name), Ok(None)) => format!("`{SECTION}.{name}` must be {}", PeerUrl.allowed()),
+            (Ok(name), Ok(None)) => format!("`{SECTION}.{name}` must be {}", CredentialUrl::PEER.allowed()),
             (Ok(name), Err(wrong)) => format!("`{SECTION}.{name}` {wrong}"),
         };
         problems.push(Problem { source, sentence });
@@ -64,26 +65,26 @@ pub(super) fn settle(given: Vec<Given>, problems: &mut Vec<Problem>) -> Peers {
     peers
 }
 
-fn named(text: &str) -> Result<PeerName, String> {
+fn parse_name(text: &str) -> Result<PeerName, String> {
     let Ok(name) = PeerName::parse(text) else {
-        // What stands where a name should may be the URL, with its key.
-        let told = if text.contains(['@', ':', '/']) { "a URL".to_owned() } else { quoted(text) };
+        // Text in place of a name may be a URL with a key, so do not quote it.
+        let shown = if text.contains(['@', ':', '/']) { "a URL".to_owned() } else { quoted(text) };
         return Err(format!(
-            "{told} is no name for a peer; use 1 to {PEER_NAME_BYTES_MAX} lower-case letters, digits and `_`, the first a letter"
+            "{shown} is not a name for a peer; use 1 to {PEER_NAME_BYTES_MAX} lower-case letters, digits and `_`, the first a letter"
         ));
     };
-    // Answers name who executed a payment, and each name means one.
+    // Answers name the provider or peer that executed a payment, so names must be distinct.
     if ProviderProfile::named(text).is_some() {
         return Err(format!("`{name}` is the name of a provider's profile; give the peer another"));
     }
     Ok(name)
 }
 
-/// A flag's `NAME=URL`. Without a name nothing of it is shown, as it may hold a key.
-pub(super) fn flag(value: &str, source: Source) -> Result<Given, Problem> {
+/// Parses a flag's `NAME=URL`. Without a name nothing is quoted, because the text may hold a key.
+pub(super) fn flag(value: &str, source: Source) -> Result<GivenPeer, Problem> {
     match value.split_once('=') {
         Some((name, url)) if !name.contains("://") => {
-            Ok(Given { name: name.to_owned(), raw: Raw::Bare(url.to_owned()), source })
+            Ok(GivenPeer { name: name.to_owned(), raw: Raw::Bare(url.to_owned()), source })
         }
         Some(_) | None => {
             let sentence =

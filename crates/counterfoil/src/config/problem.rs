@@ -1,25 +1,25 @@
-//! What is wrong with the settings: every problem, one line each.
+//! Problems with the settings, one line per problem.
 
 use std::fmt;
 
 use super::source::Source;
 
-/// The longest piece of somebody's text a message repeats, so that one line stays one line.
+/// Longest quote in a message, so that a problem stays on one line.
 const QUOTED_CHARS_MAX: usize = 60;
 
-/// One problem: where, and a sentence without its full stop (a question keeps its mark).
+/// A problem: its place, and a sentence without a full stop (a question keeps its mark).
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Problem {
     pub(super) source: Source,
     pub(super) sentence: String,
 }
 
-/// Everything wrong with the settings, in the order file, environment, flags. Never empty.
+/// All problems in the order file, environment, flags. Never empty.
 #[derive(Debug)]
 pub(crate) struct Problems(Vec<Problem>);
 
 impl Problems {
-    /// `None` if nothing is wrong.
+    /// `None` if there are no problems.
     pub(super) fn of(mut problems: Vec<Problem>) -> Option<Problems> {
         problems.sort();
         (!problems.is_empty()).then_some(Problems(problems))
@@ -39,7 +39,7 @@ impl fmt::Display for Problems {
 
 impl std::error::Error for Problems {}
 
-/// Somebody's text inside a sentence: escaped, shortened, in backquotes.
+/// Quotes foreign text in backquotes, escaped and shortened.
 pub(super) fn quoted(text: &str) -> String {
     let escaped: String = text.chars().take(QUOTED_CHARS_MAX).flat_map(char::escape_debug).collect();
     let more = if text.chars().nth(QUOTED_CHARS_MAX).is_some() { "…" } else { "" };

@@ -1,4 +1,4 @@
-//! The table for people: the reference page and the explanation of one setting.
+//! Documentation from the table: the reference page, and the explanation of one setting.
 
 use std::fmt::Write as _;
 
@@ -49,7 +49,7 @@ pub(crate) fn reference() -> String {
     page
 }
 
-/// What one setting, named `section.name`, does and how to give it; refused with a suggestion if unknown.
+/// Explains the setting `section.name`; an unknown one is refused with a suggestion.
 pub(crate) fn explain(setting: &str) -> Result<String, String> {
     let table = catalogue();
     let asked = setting.split_once('.').unwrap_or(("", setting));

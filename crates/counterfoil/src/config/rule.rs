@@ -1,7 +1,7 @@
-//! What a value has to be: one rule per kind of setting, each reading a raw value into its type.
+//! The rules for values: each kind of setting has a rule that parses raw values.
 //!
-//! A refusal is the end of a sentence that starts with the setting's name. It quotes the value only where the
-//! kind cannot hold a credential.
+//! A refusal completes a sentence that starts with the setting's name. The value is quoted only if
+//! the kind cannot hold a credential.
 
 use std::fmt::Display;
 use std::net::SocketAddr;
@@ -15,17 +15,15 @@ use super::choice::Choice;
 use super::problem::quoted;
 use super::secret::SecretUrl;
 
-/// A value as a layer gave it. No `Debug`: it may be a credential.
+/// A raw value from a layer. No `Debug`, because it may be a credential.
 pub(super) enum Raw {
-    /// From the environment or a flag: text that may mean any kind.
+    /// Text from the environment or a flag, of any kind.
     Bare(String),
-    /// A TOML string.
     Quoted(String),
     /// A TOML integer, in decimal if it fits 128 bits, else as written.
     Integer(String),
-    /// A TOML array of strings.
     List(Vec<String>),
-    /// A TOML value of a kind no setting has, named with its article.
+    /// A TOML value of a kind that no setting has, named with its article.
     Other(&'static str),
 }
 
@@ -48,7 +46,7 @@ impl Raw {
         }
     }
 
-    /// Text that can be handed on. U+FFFD is what bytes outside UTF-8 became on the way here.
+    /// The text, checked. U+FFFD stands for bytes outside UTF-8.
     fn clean_text(&self) -> Result<&str, String> {
         let text = self.text().map_err(|kind| format!("must be a string, not {kind}"))?;
         if text.is_empty() {
@@ -61,7 +59,7 @@ impl Raw {
     }
 }
 
-/// How one setting is read, what it is when nobody gives it, and how both are told.
+/// Parsing, default and documentation of one kind of setting.
 pub(super) trait Rule {
     type Value;
 
@@ -71,7 +69,7 @@ pub(super) trait Rule {
     fn allowed(&self) -> String;
 }
 
-/// A whole number between two bounds, both allowed.
+/// A whole number from `min` to `max`.
 pub(super) struct Whole<T> {
     default: T,
     min: T,
@@ -107,7 +105,7 @@ impl<T: Copy + PartialOrd + Display + TryFrom<i128>> Rule for Whole<T> {
     }
 }
 
-/// One of a few words.
+/// A word of a closed list.
 pub(super) struct OneOf<C> {
     default: C,
 }
@@ -146,7 +144,7 @@ impl<C: Choice> Rule for OneOf<C> {
     }
 }
 
-/// An IP address and port; there is no default, because only the command knows which address is safe.
+/// An IP address and port. No default, because a safe address depends on the command.
 pub(super) struct Address;
 
 impl Rule for Address {
@@ -171,7 +169,7 @@ impl Rule for Address {
     }
 }
 
-/// Text whose meaning its user checks.
+/// Text, validated where it is used.
 pub(super) struct Text {
     pub(super) default: &'static str,
 }
@@ -196,7 +194,7 @@ impl Rule for Text {
     }
 }
 
-/// Where the store is; the store opens or refuses it. It may hold a password, so it is not quoted.
+/// The store URL, checked when the store is opened. Never quoted, because it may hold a password.
 pub(super) struct StoreUrl {
     pub(super) default: &'static str,
 }
@@ -221,19 +219,44 @@ impl Rule for StoreUrl {
     }
 }
 
-/// Where the provider is and the key to it. The shape is checked here so that a value without a visible key
-/// part, which could not be masked, never gets further.
-pub(super) struct GatewayUrl;
+/// A URL that may hold a credential, so a refusal does not quote it. Only the shape is checked
+/// here; the connector parses the rest.
+pub(super) struct CredentialUrl {
+    has_shape: fn(&SecretUrl) -> bool,
+    credential: &'static str,
+    allowed: &'static str,
+}
 
-impl Rule for GatewayUrl {
+impl CredentialUrl {
+    /// The payment provider. Only a URL with a visible key can be masked; others are refused here.
+    pub(super) const GATEWAY: CredentialUrl = CredentialUrl {
+        has_shape: SecretUrl::has_credential_and_host,
+        credential: "a key",
+        allowed: "a URL such as `stripe+http://KEY@host:port`",
+    };
+    /// A peer and our account there.
+    pub(super) const PEER: CredentialUrl = CredentialUrl {
+        has_shape: SecretUrl::has_credential_and_host,
+        credential: "a key",
+        allowed: "a URL such as `counterfoil+https://KEY@host:port/ac_…`",
+    };
+    /// Redis or Valkey; the password is optional.
+    pub(super) const REDIS: CredentialUrl = CredentialUrl {
+        has_shape: is_redis,
+        credential: "a password",
+        allowed: "a URL such as `redis://host:6379` or `rediss://:PASSWORD@host:6379/0`",
+    };
+}
+
+impl Rule for CredentialUrl {
     type Value = Option<SecretUrl>;
 
     fn read(&self, raw: &Raw) -> Result<Option<SecretUrl>, String> {
         let url = SecretUrl::new(raw.clean_text()?);
-        if url.has_credential_and_host() {
+        if (self.has_shape)(&url) {
             return Ok(Some(url));
         }
-        Err(format!("must be {} (the value is not shown, as it may hold a key)", self.allowed()))
+        Err(format!("must be {} (the value is not shown, as it may hold {})", self.allowed, self.credential))
     }
 
     fn default(&self) -> Option<SecretUrl> {
@@ -245,66 +268,16 @@ impl Rule for GatewayUrl {
     }
 
     fn allowed(&self) -> String {
-        "a URL such as `stripe+http://KEY@host:port`".to_owned()
+        self.allowed.to_owned()
     }
 }
 
-/// Where a peer is, the key to it and our account there. As with the provider's, only the shape is checked here.
-pub(super) struct PeerUrl;
-
-impl Rule for PeerUrl {
-    type Value = Option<SecretUrl>;
-
-    fn read(&self, raw: &Raw) -> Result<Option<SecretUrl>, String> {
-        let url = SecretUrl::new(raw.clean_text()?);
-        if url.has_credential_and_host() {
-            return Ok(Some(url));
-        }
-        Err(format!("must be {} (the value is not shown, as it may hold a key)", self.allowed()))
-    }
-
-    fn default(&self) -> Option<SecretUrl> {
-        None
-    }
-
-    fn default_text(&self) -> Option<String> {
-        None
-    }
-
-    fn allowed(&self) -> String {
-        "a URL such as `counterfoil+https://KEY@host:port/ac_…`".to_owned()
-    }
+fn is_redis(url: &SecretUrl) -> bool {
+    const SCHEMES: [&str; 4] = ["redis", "rediss", "valkey", "valkeys"];
+    url.reveal().split_once("://").is_some_and(|(scheme, rest)| SCHEMES.contains(&scheme) && !rest.is_empty())
 }
 
-/// Where Redis or Valkey is. Only the shape is checked here; the client reads the rest.
-pub(super) struct RedisUrl;
-
-impl Rule for RedisUrl {
-    type Value = Option<SecretUrl>;
-
-    fn read(&self, raw: &Raw) -> Result<Option<SecretUrl>, String> {
-        const SCHEMES: [&str; 4] = ["redis://", "rediss://", "valkey://", "valkeys://"];
-        let text = raw.clean_text()?;
-        if SCHEMES.iter().any(|scheme| text.len() > scheme.len() && text.starts_with(scheme)) {
-            return Ok(Some(SecretUrl::new(text)));
-        }
-        Err(format!("must be {} (the value is not shown, as it may hold a password)", self.allowed()))
-    }
-
-    fn default(&self) -> Option<SecretUrl> {
-        None
-    }
-
-    fn default_text(&self) -> Option<String> {
-        None
-    }
-
-    fn allowed(&self) -> String {
-        "a URL such as `redis://host:6379` or `rediss://:PASSWORD@host:6379/0`".to_owned()
-    }
-}
-
-/// A few secrets. One that is refused is not shown, nor are its neighbours.
+/// A list of secrets, never quoted in a refusal.
 pub(super) struct SecretList;
 
 impl Rule for SecretList {

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A URL or path whose credential is masked whenever it is printed; [`reveal`](SecretUrl::reveal) shows it.
+/// A URL or path whose credential is masked when printed; [`reveal`](SecretUrl::reveal) returns it
+/// in full.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct SecretUrl(String);
 
@@ -11,7 +12,7 @@ impl SecretUrl {
         SecretUrl(url.to_owned())
     }
 
-    /// The whole URL, credential included: for opening it, never for printing.
+    /// The full URL with its credential, for opening it, never for printing.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
@@ -25,8 +26,8 @@ impl SecretUrl {
         })
     }
 
-    /// Scheme, credential, and the rest from the host on. The last `@` ends the credential: a key that itself
-    /// holds an `@` must not be shown from there on.
+    /// Scheme, credential, and the rest from the host on. The last `@` ends the credential, because
+    /// a key may contain an `@`.
     fn parts(&self) -> Option<(&str, &str, &str)> {
         let (scheme, rest) = self.0.split_once("://")?;
         let (credential, host) = rest.rsplit_once('@')?;
@@ -43,7 +44,7 @@ impl fmt::Display for SecretUrl {
             }
             None => &self.0,
         };
-        // Drivers accept passwords as parameters too.
+        // Drivers also accept passwords as parameters.
         match shown.split_once('?') {
             Some((place, _)) => write!(f, "{place}?***"),
             None => f.write_str(shown),

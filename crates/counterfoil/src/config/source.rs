@@ -1,24 +1,25 @@
-//! Where the value of a setting came from.
+//! Sources of settings.
 
 use std::fmt;
 
-/// Where a value came from. The order is that of precedence, weakest first, and that of the list of problems.
+/// The source of a value, ordered by precedence, weakest first. Problems are listed in the same
+/// order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Source {
-    /// Nobody gave it.
+    /// The default.
     Default,
-    /// Nobody gave it, and the default was fitted to another setting; says how.
+    /// A default adapted to another setting; the text says how.
     Derived(&'static str),
-    /// The configuration file, with line and column (from 1) where there is one.
+    /// The configuration file.
     File {
-        /// The file as it was named.
+        /// The path as given.
         path: String,
-        /// Line and column of the value.
+        /// Line and column of the value, from 1, if known.
         position: Option<(usize, usize)>,
     },
-    /// An environment variable, by name.
+    /// The name of an environment variable.
     Environment(String),
-    /// A flag, as it is written.
+    /// A flag as typed.
     Flag(String),
 }
 

@@ -1,13 +1,13 @@
-//! What somebody probably meant by a name that is not in the table.
+//! Suggestions for names that are not in the table.
 
 use super::declare::Section;
 use super::problem::quoted;
 
-/// No name in the table is near this long; it bounds the work spent on a hostile one.
+/// Longer names get no suggestion, which bounds the work for hostile input.
 const NAME_CHARS_MAX: usize = 64;
 
-/// The sentence that refuses `section.name`, which is not in the table; `written` is how the layer spells a
-/// setting.
+/// Refuses `section.name`, which is not in the table. `written` spells a setting in the layer's
+/// syntax.
 pub(super) fn unknown_setting(
     table: &[Section],
     (section, name): (&str, &str),
@@ -24,7 +24,7 @@ pub(super) fn unknown_setting(
         };
     };
     let own = || nearest(name, home.entries.iter().map(|e| e.name)).map(|name| (home.name, name));
-    // The same name in another section is a surer guess than a similar one in this section.
+    // Prefer the same name in another section to a similar name in this section.
     let here = home.entries.iter().any(|e| e.name == normal(name));
     let moved = if here { None } else { elsewhere().map(|e| (e.section, e.name)) };
     if let Some((section, name)) = moved.or_else(own) {
@@ -34,7 +34,7 @@ pub(super) fn unknown_setting(
     format!("is not a setting; the section `{}` has {}", home.name, known.join(", "))
 }
 
-/// The sentence that refuses `[section]`, which is not in the table.
+/// Refuses `[section]`, which is not in the table.
 pub(super) fn unknown_section(table: &[Section], section: &str) -> String {
     match nearest(section, table.iter().map(|s| s.name)) {
         Some(meant) => format!("{} is not a section; did you mean `[{meant}]`?", quoted(section)),
@@ -42,7 +42,7 @@ pub(super) fn unknown_section(table: &[Section], section: &str) -> String {
     }
 }
 
-/// The nearest of `candidates`, if it is near enough to be a slip of the pen or a left-off ending.
+/// The nearest candidate, if it is close enough to be a typing error or a missing ending.
 pub(super) fn nearest<'a>(given: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let given = normal(given);
     let slips_max = (given.len() / 3).clamp(1, 3);
@@ -68,7 +68,7 @@ fn normal(name: &str) -> String {
     name.chars().take(NAME_CHARS_MAX).map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() }).collect()
 }
 
-/// How many letters have to be added, removed or replaced to turn one name into the other.
+/// The Levenshtein distance of two names.
 fn distance(from: &str, to: &str) -> usize {
     let mut row: Vec<usize> = (0..=to.chars().count()).collect();
     for (line, a) in from.chars().enumerate() {

@@ -1,6 +1,6 @@
-//! The table: every setting once, with its type, default, range and the sentence that explains it.
+//! The table of settings: type, default, range and explanation of each.
 //!
-//! To add a setting, add it here and replace `docs/configuration.md` with what its test prints.
+//! To add a setting, add it here and replace `docs/configuration.md` with the output of its test.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use counterfoil_core::types::mask::Masked;
 
 use super::choice::{KeyPolicy, LogFormat, RequestLog, Reuse};
 use super::declare::settings;
-use super::rule::{Address, GatewayUrl, OneOf, RedisUrl, SecretList, StoreUrl, Text, Whole};
+use super::rule::{Address, CredentialUrl, OneOf, SecretList, StoreUrl, Text, Whole};
 use super::secret::SecretUrl;
 
 const KIB: usize = 1024;
@@ -18,7 +18,7 @@ const HOUR_MS: u64 = 60 * MINUTE_MS;
 const DAY_MS: u64 = 24 * HOUR_MS;
 
 settings! {
-    /// The HTTP server: where it listens and what one client may take from it.
+    /// The HTTP server: its address and the limits for clients.
     server: Server {
         /// The IP address and port to listen on.
         listen: Option<SocketAddr> = Address;
@@ -40,10 +40,10 @@ settings! {
         request_log: RequestLog = OneOf::new(RequestLog::Errors);
     }
 
-    /// Where everything is kept.
+    /// The store.
     store: Store {
         /// The store: a path or `file:PATH` (embedded), `postgres://user@host/db`,
-        /// `dynamodb://TABLE?region=R&endpoint=URL`, or `memory:`, which forgets at exit.
+        /// or `memory:`, which forgets at exit.
         url: SecretUrl = StoreUrl { default: "./counterfoil-data" };
     }
 
@@ -77,20 +77,21 @@ settings! {
     gateway: Gateway {
         /// The provider: `stripe+http://KEY@host:port` or `stripe+https://KEY@host`;
         /// its key is never printed.
-        url: Option<SecretUrl> = GatewayUrl;
+        url: Option<SecretUrl> = CredentialUrl::GATEWAY;
         /// How long one call to the provider may take, in milliseconds; it may exceed `idempotency.lease_ms`,
         /// because heartbeats renew the claim.
         timeout_ms: u64 = Whole::new(20_000, 10, 10 * MINUTE_MS);
-        /// The name of the provider's set of rules: what it can do and what its errors mean.
+        /// The name of the provider's contract: its abilities and the meaning of its errors.
         profile: String = Text { default: "stripe" };
-        /// How long the provider remembers keys, in milliseconds, where it promises something else than its profile says;
-        /// 0 means as the profile says. Longer than the truth, a card may be charged twice.
+        /// How long the provider remembers keys, in milliseconds, if its promise differs from its
+        /// profile; 0 means the profile's value. With a value longer than the truth, a card may be
+        /// charged twice.
         dedup_window_ms: u64 = Whole::new(0, 0, 366 * DAY_MS);
-        /// How long after it was sent a request may still be executed, in milliseconds; 0 means as the profile says.
-        /// Shorter than the truth, a card may be charged twice.
+        /// How long after it was sent a request may still be executed, in milliseconds; 0 means the
+        /// profile's value. With a value shorter than the truth, a card may be charged twice.
         late_delivery_ms: u64 = Whole::new(0, 0, DAY_MS);
-        /// How far the provider's queries may be behind, in milliseconds; 0 means as the profile says. Shorter than the
-        /// truth, a card may be charged twice.
+        /// How far the provider's queries may lag, in milliseconds; 0 means the profile's value.
+        /// With a value shorter than the truth, a card may be charged twice.
         query_lag_ms: u64 = Whole::new(0, 0, DAY_MS);
         /// How many connections to the provider may be open at once.
         connections_max: usize = Whole::new(512, 1, 65_535);
@@ -98,8 +99,8 @@ settings! {
         breaker_failures: u32 = Whole::new(20, 1, 1_000_000);
         /// How long an open circuit breaker refuses calls before it lets one try, in milliseconds.
         breaker_open_ms: u64 = Whole::new(1_000, 1, 10 * MINUTE_MS);
-        /// What the provider signs its webhooks with (`whsec_…`), never printed; two while one takes the other's place.
-        /// Without any, `/v1/webhooks` takes nothing.
+        /// The secrets of the provider's webhooks (`whsec_…`), never printed; two during a
+        /// rotation. Without any, `/v1/webhooks` refuses all deliveries.
         webhook_secrets: Vec<Masked<String>> = SecretList;
     }
 
@@ -107,47 +108,51 @@ settings! {
     peering: Peering {
         /// How long one call to a peer may take, in milliseconds.
         timeout_ms: u64 = Whole::new(20_000, 10, 10 * MINUTE_MS);
-        /// How long every peer remembers keys, in milliseconds: the shortest `idempotency.replay_window_ms` among them. What
-        /// is still in doubt after half of it needs a human. Longer than the truth, money may be sent twice.
+        /// How long every peer remembers keys, in milliseconds: the shortest
+        /// `idempotency.replay_window_ms` among them. A payment still in doubt after half of it
+        /// needs a human. With a value longer than the truth, money may be sent twice.
         retention_ms: u64 = Whole::new(DAY_MS, 1, 366 * DAY_MS);
         /// How many connections to one peer may be open at once.
         connections_max: usize = Whole::new(64, 1, 10_000);
     }
 
-    /// Redis or Valkey beside the store, for several servers: a first fence around each payment, and answers that all of
-    /// them can replay. Everything is right without it; when it fails, requests go on and the bypass is counted.
+    /// Redis or Valkey, optionally shared by several servers: a first fence around each payment,
+    /// and a cache of answers that all servers can replay. Losing it costs latency, never
+    /// correctness; when it fails, requests go on and the bypass is counted.
     redis: Redis {
-        /// Where it is: `redis://host:6379`, `rediss://:PASSWORD@host:6379/0`; its password is never printed.
-        url: Option<SecretUrl> = RedisUrl;
-        /// How long one question to it may take, in milliseconds.
+        /// The URL: `redis://host:6379`, `rediss://:PASSWORD@host:6379/0`; its password is never
+        /// printed.
+        url: Option<SecretUrl> = CredentialUrl::REDIS;
+        /// How long one call to Redis may take, in milliseconds.
         timeout_ms: u64 = Whole::new(250, 10, 10_000);
-        /// How long a payment is fenced without renewal, in milliseconds; cut to `idempotency.lease_ms`, so that a dead
-        /// server's fence does not outlive its lease.
+        /// How long a payment is fenced without renewal, in milliseconds; cut to
+        /// `idempotency.lease_ms`, so that a dead server's fence does not outlive its lease.
         fence_ttl_ms: u64 = Whole::new(10_000, 100, HOUR_MS);
     }
 
     /// How recorded effects (webhooks, recoveries) are picked up and retried.
     outbox: Outbox {
-        /// How often the outbox is looked at when nothing wakes it, in milliseconds.
+        /// How often the outbox is polled when nothing wakes it, in milliseconds.
         poll_ms: u64 = Whole::new(500, 10, 10 * MINUTE_MS);
         /// How many outbox rows are taken at a time.
         batch: usize = Whole::new(64, 1, 1_000);
-        /// The wait after the first failed delivery, in milliseconds; it grows with each further one.
+        /// The wait after the first failed delivery, in milliseconds; every further failure
+        /// lengthens it.
         backoff_base_ms: u64 = Whole::new(500, 1, HOUR_MS);
         /// The longest wait between two deliveries of one row, in milliseconds; at least `backoff_base_ms`.
         backoff_cap_ms: u64 = Whole::new(30_000, 1, DAY_MS);
     }
 
-    /// What one tenant may ask for.
+    /// Limits for one tenant.
     limits: Limits {
         /// How many requests per second one tenant may send; 0 means no limit.
         tenant_requests_per_second: u32 = Whole::new(0, 0, 1_000_000);
-        /// How many requests one tenant may send at once before the rate counts;
-        /// 0 means the same as the rate.
+        /// How many requests one tenant may send at once before the rate counts; 0 means the same
+        /// as the rate.
         tenant_burst: u32 = Whole::new(0, 0, 1_000_000);
     }
 
-    /// What the process writes about itself.
+    /// The logs of the process.
     log: Log {
         /// The form of a log line; `auto` is `text` on a terminal and `json` elsewhere.
         format: LogFormat = OneOf::new(LogFormat::Auto);

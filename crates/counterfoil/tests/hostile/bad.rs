@@ -1,4 +1,4 @@
-//! One bad request, and the answer it must get.
+//! A bad request and its expected answer.
 
 use crate::support::text;
 use serde_json::Value;
@@ -7,14 +7,14 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// What must come back.
+/// The expected answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Expected {
     pub(crate) status: u16,
     pub(crate) error: String,
-    /// Where `errors` points to, in any order; nothing for errors that have no such member.
+    /// The pointers of `errors`, in any order; `None` for problems without that member.
     pub(crate) pointers: Option<Vec<String>>,
-    /// The methods named in `Allow`, in order; nothing where that header is absent.
+    /// The methods in `Allow`, in order; `None` if the header is absent.
     pub(crate) allow: Option<Vec<String>>,
 }
 
@@ -23,7 +23,7 @@ impl Expected {
         Expected { status, error: error.to_owned(), pointers: None, allow: None }
     }
 
-    /// `method_not_allowed` with exactly these methods to use instead.
+    /// `method_not_allowed` with exactly these allowed methods.
     pub(crate) fn not_allowed(methods: &BTreeSet<&str>) -> Expected {
         let head = methods.contains("GET").then_some("HEAD");
         let allow: BTreeSet<&str> = methods.iter().copied().chain(head).collect();
@@ -31,7 +31,7 @@ impl Expected {
         Expected { allow, ..Expected::new(405, "method_not_allowed") }
     }
 
-    /// `invalid_request` with exactly these places.
+    /// `invalid_request` with exactly these pointers.
     pub(crate) fn invalid(pointers: &[&str]) -> Expected {
         let mut pointers: Vec<String> = pointers.iter().map(|place| (*place).to_owned()).collect();
         pointers.sort();
@@ -45,19 +45,19 @@ impl Expected {
 
 /// A bad request.
 #[derive(Clone, Debug)]
-pub(crate) struct Bad {
-    /// Which rule made it, for the report of a failure.
+pub(crate) struct BadRequest {
+    /// The rule that made the request, for failure reports.
     pub(crate) rule: String,
     pub(crate) request: Request,
     pub(crate) expected: Expected,
 }
 
-impl Bad {
-    pub(crate) fn new(rule: impl Into<String>, request: Request, expected: Expected) -> Bad {
-        Bad { rule: rule.into(), request, expected }
+impl BadRequest {
+    pub(crate) fn new(rule: impl Into<String>, request: Request, expected: Expected) -> BadRequest {
+        BadRequest { rule: rule.into(), request, expected }
     }
 
-    /// Sends it; what is wrong with the answer, if anything is.
+    /// Sends the request and describes what is wrong with the answer, if anything.
     pub(crate) fn complaint(&self, port: u16) -> Option<String> {
         let answer = match self.request.send(port) {
             Ok(answer) => answer,
@@ -76,7 +76,7 @@ impl Bad {
     }
 }
 
-/// A request, header by header, so that a rule can damage one of them.
+/// A request built header by header, so that a rule can damage a single header.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) method: String,
@@ -118,7 +118,7 @@ impl Request {
         self
     }
 
-    /// The same header with another value.
+    /// Replaces the value of a header.
     pub(crate) fn instead(self, name: &str, value: impl Into<Vec<u8>>) -> Request {
         self.without(name).header(name, value)
     }
@@ -149,12 +149,13 @@ impl Request {
         [&all, &b"\r\n"[..], &self.body].concat()
     }
 
-    /// Sends it on a connection of its own and reads all that comes back.
+    /// Sends the request on its own connection and reads the whole answer.
     pub(crate) fn send(&self, port: u16) -> std::io::Result<Answer> {
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(10))?;
         stream.set_read_timeout(Some(Duration::from_secs(40)))?;
-        // A server that answers before it has read everything may close early; its answer counts.
+        // Ignore write errors: a server that answers early may close the connection, and its answer
+        // counts.
         let _ = stream.write_all(&self.bytes());
         let mut read = Vec::new();
         let closed = stream.read_to_end(&mut read);
@@ -167,7 +168,6 @@ impl Request {
     }
 }
 
-/// What came back.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -197,7 +197,7 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// The answer in the terms of an expectation.
+    /// The answer, reduced to the form of an expectation.
     pub(crate) fn found(&self) -> Expected {
         let body = self.json();
         let pointers = body["errors"].as_array().map(|errors| {
@@ -215,7 +215,7 @@ impl Answer {
         Expected { status: self.status, error, pointers, allow }
     }
 
-    /// Whether this is a problem with everything a problem has.
+    /// Whether the answer is a problem document with all its members.
     fn is_whole_problem(&self) -> bool {
         let body = self.json();
         let says = |name: &str| body[name].as_str().is_some_and(|text| !text.is_empty());

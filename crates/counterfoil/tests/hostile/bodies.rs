@@ -1,12 +1,12 @@
-//! Bodies that are JSON and not what the route takes: field by field, name by name.
+//! Bodies that are valid JSON but not valid for the route: field by field, name by name.
 
-use crate::bad::{Bad, Expected, Request};
-use crate::fields::{self, Named};
+use crate::bad::{BadRequest, Expected, Request};
+use crate::fields::{self, NamedPlace};
 use crate::table::{Field, Kind, Presence, WRITES, Write};
 use crate::world::World;
 use serde_json::Value;
 
-/// A route that writes, with a good body and an object of its own in the path.
+/// A writing route with a good body and an object of its own in the path.
 pub(crate) struct Target<'w> {
     pub(crate) write: &'static Write,
     pub(crate) path: String,
@@ -15,15 +15,16 @@ pub(crate) struct Target<'w> {
     world: &'w World,
 }
 
-/// A field of the table where it stands in a good body.
+/// A field of the table at its place in a good body.
 pub(crate) struct Hole {
     pub(crate) field: Field,
-    /// The object it stands in.
+    /// The pointer to the enclosing object.
     pub(crate) around: String,
     pub(crate) place: String,
 }
 
-/// Names no object of a request has, with what a client may have meant, and some that mean trouble elsewhere.
+/// Names that no request object has: near misses of real names, and names that are dangerous
+/// elsewhere.
 const UNKNOWN: [&str; 26] = [
     "unknown",
     "Amount",
@@ -67,7 +68,7 @@ impl<'w> Target<'w> {
         Target { write, path, good_text, good, world }
     }
 
-    /// The key that all bad requests of one group have, so that it can be checked afterwards.
+    /// The key shared by all bad requests of a group, so that it can be checked afterwards.
     pub(crate) fn key(&self, group: &str) -> String {
         self.write.key(group)
     }
@@ -76,23 +77,29 @@ impl<'w> Target<'w> {
         Request::new("POST", &self.path).by(&self.world.secret)
     }
 
-    /// A bad request with this JSON.
-    pub(crate) fn json(&self, what: &str, group: &str, body: impl Into<Vec<u8>>, expected: Expected) -> Bad {
-        Bad::new(
+    /// A bad request with this JSON body.
+    pub(crate) fn json(
+        &self,
+        what: &str,
+        group: &str,
+        body: impl Into<Vec<u8>>,
+        expected: Expected,
+    ) -> BadRequest {
+        BadRequest::new(
             format!("POST {}: {what}", self.write.path),
             self.request().json(&self.key(group), body),
             expected,
         )
     }
 
-    /// Every field of the table, wherever the good body has it.
+    /// All fields of the table that the good body has.
     pub(crate) fn holes(&self) -> Vec<Hole> {
         let mut holes = Vec::new();
         find(self.write.fields, &self.good, "", &mut holes);
         holes
     }
 
-    /// The good body with `raw` in the place of a value.
+    /// The good body with one value replaced by `raw`.
     pub(crate) fn with(&self, place: &str, raw: &str) -> String {
         const MARK: &str = "\u{1}here\u{1}";
         let mut body = self.good.clone();
@@ -127,7 +134,7 @@ fn find(fields: &[Field], object: &Value, around: &str, holes: &mut Vec<Hole>) {
     }
 }
 
-/// The objects of a body that have a fixed set of names.
+/// The objects of a body with a fixed set of names.
 fn objects(fields: &[Field], object: &Value, place: &str, found: &mut Vec<String>) {
     found.push(place.to_owned());
     for field in fields {
@@ -144,7 +151,7 @@ pub(crate) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-pub(crate) fn make(world: &World, bad: &mut Vec<Bad>) {
+pub(crate) fn make(world: &World, bad: &mut Vec<BadRequest>) {
     for target in Target::all(world) {
         for hole in target.holes() {
             values(&target, &hole, world, bad);
@@ -162,7 +169,7 @@ pub(crate) fn make(world: &World, bad: &mut Vec<Bad>) {
                     expected,
                 ));
             }
-            // A name too long to be pointed to is told of the object around it.
+            // A name too long for a pointer is reported at its object.
             let expected = Expected::invalid(&[&place]);
             bad.push(target.json(
                 "a long name",
@@ -178,7 +185,7 @@ pub(crate) fn make(world: &World, bad: &mut Vec<Bad>) {
     }
 }
 
-fn values(target: &Target<'_>, hole: &Hole, world: &World, bad: &mut Vec<Bad>) {
+fn values(target: &Target<'_>, hole: &Hole, world: &World, bad: &mut Vec<BadRequest>) {
     let above = hole.place.matches('/').count();
     let damage = fields::values(&hole.field, world)
         .into_iter()
@@ -186,9 +193,11 @@ fn values(target: &Target<'_>, hole: &Hole, world: &World, bad: &mut Vec<Bad>) {
         .chain(fields::too_deep(above));
     for (raw, named) in damage {
         let places: Vec<String> = match named {
-            Named::Field => vec![hole.place.clone()],
-            Named::Around => vec![hole.around.clone()],
-            Named::Below(places) => places.iter().map(|place| format!("{}{place}", hole.place)).collect(),
+            NamedPlace::Field => vec![hole.place.clone()],
+            NamedPlace::Around => vec![hole.around.clone()],
+            NamedPlace::Below(places) => {
+                places.iter().map(|place| format!("{}{place}", hole.place)).collect()
+            }
         };
         let places: Vec<&str> = places.iter().map(String::as_str).collect();
         let shown: String = raw.chars().take(40).collect();
@@ -202,8 +211,8 @@ fn values(target: &Target<'_>, hole: &Hole, world: &World, bad: &mut Vec<Bad>) {
     }
 }
 
-/// Without the field, and with it twice: as it is, and with a name spelled with an escape.
-fn presence(target: &Target<'_>, hole: &Hole, bad: &mut Vec<Bad>) {
+/// The body without the field, and with the field twice: plain, and with an escape in the name.
+fn presence(target: &Target<'_>, hole: &Hole, bad: &mut Vec<BadRequest>) {
     let group = hole.field.name;
     let here = Expected::invalid(&[&hole.place]);
     if matches!(hole.field.presence, Presence::Required | Presence::Needed) {

@@ -1,13 +1,14 @@
-//! Whether the tables cover what the server describes: a new route, field or parameter has to be given its damage.
+//! Checks that the tables cover the served description: every new route, field or parameter needs
+//! its damage.
 
 use crate::routes::Route;
 use crate::table::{Field, Kind, Object, Presence, WRITES};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Routes that take no API key and no input.
+/// Routes without API key and input.
 const OPEN: [&str; 6] = ["/docs", "/errors", "/healthz", "/metrics", "/openapi.json", "/readyz"];
-/// What the path of a route about one object names.
+/// Objects named by the paths of routes.
 const OBJECTS: [(&str, Object); 6] = [
     ("/v1/charges/{id}", Object::Charge),
     ("/v1/accounts/{id}", Object::Account),
@@ -16,17 +17,18 @@ const OBJECTS: [(&str, Object); 6] = [
     ("/v1/refunds/{id}", Object::Refund),
     ("/v1/payouts/{id}", Object::Payout),
 ];
-/// Routes of operators, by how their path begins. What they are about needs a provider that misbehaves; their hostile input
-/// goes through the same intake in `api/tests/api/payments.rs`.
+/// Prefixes of operator routes. Their objects need a misbehaving provider;
+/// `api/tests/api/payments.rs` sends hostile input through the same reader.
 pub(crate) const OPERATORS: [&str; 1] = ["/v1/dead-letters"];
-/// Routes of providers, which have signatures instead of API keys; their hostile input is in `tests/webhooks.rs`.
+/// Provider routes, which have signatures instead of API keys; `tests/webhooks.rs` sends their
+/// hostile input.
 const PROVIDERS: [&str; 1] = ["/v1/webhooks/{provider}"];
-/// An object in an object, with damage of its own in the tests of `wire`.
+/// Nested objects whose damage is tested in `wire`.
 const ELSEWHERE: [(&str, &str); 1] = [("POST /v1/charges", "wallet")];
 /// Query parameters with damage in `queries.rs`.
 const PARAMETERS: [&str; 3] = ["limit", "starting_after", "at"];
 
-/// What the path of a route names, if it is an object of a tenant's.
+/// The tenant's object in a route's path, if any.
 pub(crate) fn object_of(path: &str) -> Option<Object> {
     OBJECTS.iter().find(|(start, _)| path.starts_with(start)).map(|(_, object)| *object)
 }
@@ -35,7 +37,7 @@ pub(crate) fn is_an_operators(path: &str) -> bool {
     OPERATORS.iter().any(|start| path.starts_with(start))
 }
 
-/// What the tables do not cover.
+/// The gaps of the tables.
 pub(crate) fn complaints(routes: &[Route]) -> Vec<String> {
     let mut complaints = Vec::new();
     let elsewhere = |path: &str| is_an_operators(path) || PROVIDERS.contains(&path);
@@ -90,7 +92,7 @@ fn reads(route: &Route, complaints: &mut Vec<String>) {
     }
 }
 
-/// Whether the table has the fields of a schema, no more and no less.
+/// Compares the table with the fields of a schema; both must have the same.
 fn fields(name: &str, fields: &[Field], schema: &Value, complaints: &mut Vec<String>) {
     let here = |field: &&str| !ELSEWHERE.contains(&(name, field));
     let properties = schema["properties"].as_object().into_iter().flatten();
@@ -118,7 +120,7 @@ fn fields(name: &str, fields: &[Field], schema: &Value, complaints: &mut Vec<Str
 }
 
 #[test]
-fn what_no_table_has_is_found() {
+fn gaps_of_the_tables_are_found() {
     let route = |method: &str, path: &str| Route {
         method: method.to_owned(),
         path: path.to_owned(),

@@ -1,35 +1,34 @@
-//! Damage to one field: the values no field of its kind takes, as JSON and as the text of a form.
+//! Damage to one field: values that no field of its kind accepts, in JSON and in forms.
 
 use crate::table::{Field, Kind, Object, Presence};
 use crate::world::World;
 
-/// What is wrong with a value, and so what is named.
+/// The place that the answer must name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Named {
-    /// The field.
+pub(crate) enum NamedPlace {
     Field,
-    /// The object the field stands in: its value ended before the damage.
+    /// The enclosing object, because the value ended before the damage.
     Around,
-    /// Places below the field.
+    /// Pointers below the field.
     Below(Vec<String>),
 }
 
-/// A value and what is named when it stands in the field.
-pub(crate) type Damage = (String, Named);
+/// A bad value, and the place that the answer must name.
+pub(crate) type Damage = (String, NamedPlace);
 
-/// Levels of arrays and objects that are read at all.
+/// Deepest nesting that the server reads.
 const DEPTH_MAX: usize = 64;
 
-fn all<'a>(values: impl IntoIterator<Item = &'a str>, named: &Named) -> Vec<Damage> {
+fn all<'a>(values: impl IntoIterator<Item = &'a str>, named: &NamedPlace) -> Vec<Damage> {
     values.into_iter().map(|value| (value.to_owned(), named.clone())).collect()
 }
 
 /// Texts as JSON strings.
 fn quoted<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<Damage> {
-    texts.into_iter().map(|text| (serde_json::to_string(text).unwrap(), Named::Field)).collect()
+    texts.into_iter().map(|text| (serde_json::to_string(text).unwrap(), NamedPlace::Field)).collect()
 }
 
-/// What is no JSON value, whatever the field takes.
+/// Text that is not a JSON value, for any kind of field.
 pub(crate) fn no_value() -> Vec<Damage> {
     let mut damage = all(
         [
@@ -78,7 +77,7 @@ pub(crate) fn no_value() -> Vec<Damage> {
             "\u{feff}1",
             "\u{a0}1",
         ],
-        &Named::Field,
+        &NamedPlace::Field,
     );
     damage.extend(all(
         [
@@ -97,15 +96,15 @@ pub(crate) fn no_value() -> Vec<Damage> {
             "{}]",
             "\"a\":1",
         ],
-        &Named::Around,
+        &NamedPlace::Around,
     ));
     damage
 }
 
-/// Values that nest deeper than is read; `above` arrays and objects stand around the field.
+/// Values nested too deeply, inside `above` arrays and objects.
 pub(crate) fn too_deep(above: usize) -> Vec<Damage> {
     let room = DEPTH_MAX - above;
-    let below = |name: &str| Named::Below(vec![format!("/{name}").repeat(room)]);
+    let below = |name: &str| NamedPlace::Below(vec![format!("/{name}").repeat(room)]);
     vec![
         ("[".repeat(room + 1), below("0")),
         (format!("{}1{}", "[".repeat(room + 1), "]".repeat(room + 1)), below("0")),
@@ -151,7 +150,7 @@ fn wholes(least: i64, most: i64) -> Vec<String> {
     values
 }
 
-/// What is no name of an account.
+/// Texts that are not account names.
 const NO_NAMES: [&str; 20] = [
     "",
     " ",
@@ -181,7 +180,7 @@ fn no_names() -> Vec<String> {
     names
 }
 
-/// The same, and names that no account of the tenant has.
+/// BadRequest account names, and well-formed names that the tenant has no account for.
 fn no_accounts(world: &World) -> Vec<String> {
     let mut names = no_names();
     names.extend(["nobody", "A", "chart:nothing", "ac_", "null"].map(str::to_owned));
@@ -189,11 +188,12 @@ fn no_accounts(world: &World) -> Vec<String> {
     names
 }
 
-/// What no account may be called.
+/// BadRequest account codes.
 fn no_codes(world: &World) -> Vec<String> {
     let mut names = no_names();
     names.push("chart:nothing".to_owned());
-    // Whatever has the form of an id is refused alike: the answer must not tell which ids there are.
+    // Texts in the form of an id are refused alike, so that the answer does not tell which ids
+    // exist.
     let form = |name: &String| name.starts_with("ac_") && name.len() == 29;
     names.extend(world.not_accounts().into_iter().filter(form));
     names
@@ -270,13 +270,13 @@ const NO_RATES: [&str; 13] =
 const RATES_BEYOND: [&str; 8] =
     ["0", "-0", "-1", "1e19", "1e-19", "1e400", "0.00", "1234567890123456789.123456789"];
 
-/// The values a field does not take, as JSON; syntax aside.
+/// JSON values that a field refuses, syntax errors aside.
 pub(crate) fn values(field: &Field, world: &World) -> Vec<Damage> {
-    let one = |values: Vec<&str>| all(values, &Named::Field);
+    let one = |values: Vec<&str>| all(values, &NamedPlace::Field);
     let mut damage = match field.kind {
         Kind::Amount => one(amounts().into_iter().chain(NO_NUMBERS).collect()),
         Kind::Whole(least, most) => {
-            let mut damage = all(wholes(least, most).iter().map(String::as_str), &Named::Field);
+            let mut damage = all(wholes(least, most).iter().map(String::as_str), &NamedPlace::Field);
             damage.extend(one(NO_NUMBERS.to_vec()));
             damage
         }
@@ -297,7 +297,7 @@ pub(crate) fn values(field: &Field, world: &World) -> Vec<Damage> {
         ]),
         Kind::Rate => {
             let mut damage = one(vec!["true", "[]", "{}", "[1]"]);
-            damage.extend(all(RATES_BEYOND, &Named::Field));
+            damage.extend(all(RATES_BEYOND, &NamedPlace::Field));
             damage.extend(quoted(RATES_BEYOND.into_iter().chain(NO_RATES)));
             damage
         }
@@ -325,19 +325,19 @@ pub(crate) fn values(field: &Field, world: &World) -> Vec<Damage> {
         }
     };
     if matches!(field.presence, Presence::Required | Presence::Needed) {
-        damage.push(("null".to_owned(), Named::Field));
+        damage.push(("null".to_owned(), NamedPlace::Field));
     }
     damage
 }
 
-/// The texts a field does not take, for JSON strings and for forms; nothing for kinds that are no text.
+/// Texts that a field refuses, in JSON strings and in forms; empty for kinds other than text.
 fn texts(field: &Field, world: &World) -> Vec<String> {
     let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     match field.kind {
         Kind::Currency => owned(&no_currencies()),
         Kind::Asset => owned(&NO_ASSETS),
         Kind::Account => no_accounts(world),
-        // What has the form of a charge's id and is none of the tenant's is not found: the matrix of tenants has it.
+        // A well-formed charge id of another tenant is answered with 404; `tenants.rs` tests that.
         Kind::Id(Object::Charge) => {
             let ids = world.not_ids(Object::Charge);
             ids.into_iter().filter(|id| !id.starts_with("ch_")).collect()
@@ -363,7 +363,7 @@ fn texts(field: &Field, world: &World) -> Vec<String> {
     }
 }
 
-/// The texts that a form must not have in the field.
+/// Texts that a field refuses in a form.
 pub(crate) fn form_texts(field: &Field, world: &World) -> Vec<String> {
     let owned = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect::<Vec<_>>();
     let no_numbers = [
@@ -411,8 +411,9 @@ pub(crate) fn form_texts(field: &Field, world: &World) -> Vec<String> {
 }
 
 fn metadata() -> Vec<Damage> {
-    let below = |name: &str| Named::Below(vec![format!("/{name}")]);
-    let mut damage = all(["0", "1", "true", "\"\"", "\"a\"", "[]", "[{}]", "[[\"a\",\"b\"]]"], &Named::Field);
+    let below = |name: &str| NamedPlace::Below(vec![format!("/{name}")]);
+    let mut damage =
+        all(["0", "1", "true", "\"\"", "\"a\"", "[]", "[{}]", "[[\"a\",\"b\"]]"], &NamedPlace::Field);
     for value in [
         "1",
         "0",
@@ -442,17 +443,17 @@ fn metadata() -> Vec<Damage> {
     damage.push((r#"{"a":"1","\u0061":"2"}"#.to_owned(), below("a")));
     let pairs = |count: usize| (0..count).map(|n| format!("\"n{n}\":\"v\"")).collect::<Vec<_>>().join(",");
     for count in [51, 100, 1_000] {
-        damage.push((format!("{{{}}}", pairs(count)), Named::Field));
+        damage.push((format!("{{{}}}", pairs(count)), NamedPlace::Field));
     }
-    damage.push((format!("{{{}}}", pairs(1_001)), Named::Field));
+    damage.push((format!("{{{}}}", pairs(1_001)), NamedPlace::Field));
     damage
 }
 
 fn list(least: usize, most: usize, fields: &[Field]) -> Vec<Damage> {
-    let below = |places: Vec<String>| Named::Below(places);
-    let mut damage = all(["0", "1", "true", "\"\"", "\"a\"", "{}", "{\"0\":{}}", "[]"], &Named::Field);
+    let below = |places: Vec<String>| NamedPlace::Below(places);
+    let mut damage = all(["0", "1", "true", "\"\"", "\"a\"", "{}", "{\"0\":{}}", "[]"], &NamedPlace::Field);
     let many = vec!["{}"; most + 1].join(",");
-    damage.push((format!("[{many}]"), Named::Field));
+    damage.push((format!("[{many}]"), NamedPlace::Field));
     let must: Vec<&str> = fields
         .iter()
         .filter(|field| matches!(field.presence, Presence::Required | Presence::Needed))

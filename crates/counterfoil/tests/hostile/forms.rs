@@ -1,16 +1,17 @@
-//! Form bodies with the same damage: names that stand twice, bad escapes, brackets out of shape, texts no field takes.
+//! Form bodies with the same damage: duplicate names, bad escapes, malformed brackets, texts that
+//! fields refuse.
 
-use crate::bad::{Bad, Expected};
+use crate::bad::{BadRequest, Expected};
 use crate::bodies::Target;
 use crate::fields;
 use crate::table::Kind;
 use crate::world::World;
 use serde_json::Value;
 
-/// Names that may stand in one another's brackets.
+/// Deepest nesting of brackets that the server reads.
 const DEPTH_MAX: usize = 5;
 
-/// The form that means the same as a JSON body, pair by pair, with the place of each.
+/// The form equivalent to a JSON body: names, values and pointers.
 pub(crate) fn pairs(value: &Value) -> Vec<(String, String, String)> {
     let mut pairs = Vec::new();
     flatten(value, String::new(), String::new(), &mut pairs);
@@ -36,7 +37,7 @@ fn flatten(value: &Value, name: String, place: String, pairs: &mut Vec<(String, 
     }
 }
 
-/// Pairs as a body; every byte that is not plain is escaped.
+/// Pairs as a body, with every byte escaped that is not plain.
 pub(crate) fn encoded<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let all: Vec<String> =
         pairs.into_iter().map(|(name, text)| format!("{}={}", escaped(name), escaped(text))).collect();
@@ -52,17 +53,17 @@ pub(crate) fn escaped(text: &str) -> String {
 }
 
 impl Target<'_> {
-    fn form(&self, what: &str, group: &str, body: impl Into<Vec<u8>>, expected: Expected) -> Bad {
+    fn form(&self, what: &str, group: &str, body: impl Into<Vec<u8>>, expected: Expected) -> BadRequest {
         let rule = format!("POST {} as a form: {what}", self.write.path);
-        Bad::new(rule, self.request().form(&self.key(group), body), expected)
+        BadRequest::new(rule, self.request().form(&self.key(group), body), expected)
     }
 
-    /// The good form, as its pairs.
+    /// The good form as pairs.
     fn good_pairs(&self) -> Vec<(String, String, String)> {
         pairs(&self.good)
     }
 
-    /// The good form without what stands at or below a place.
+    /// The good form without the pairs at or below a place.
     fn form_without(&self, place: &str) -> Vec<(String, String)> {
         let below = format!("{place}/");
         let kept = self.good_pairs().into_iter().filter(|(_, _, at)| at != place && !at.starts_with(&below));
@@ -74,14 +75,14 @@ fn written(pairs: &[(String, String)]) -> String {
     encoded(pairs.iter().map(|(name, text)| (name.as_str(), text.as_str())))
 }
 
-/// `/a/0/b` as the name a form has for it.
+/// The form name of a pointer such as `/a/0/b`.
 fn name_of(place: &str) -> String {
     let mut parts = place.split('/').skip(1);
     let first = parts.next().unwrap_or_default().to_owned();
     parts.fold(first, |name, part| format!("{name}[{part}]"))
 }
 
-pub(crate) fn make(world: &World, bad: &mut Vec<Bad>) {
+pub(crate) fn make(world: &World, bad: &mut Vec<BadRequest>) {
     for target in Target::all(world) {
         for hole in target.holes() {
             let (name, group) = (name_of(&hole.place), hole.field.name);
@@ -96,7 +97,7 @@ pub(crate) fn make(world: &World, bad: &mut Vec<Bad>) {
             if !rest.is_empty() {
                 rest.push('&');
             }
-            // What decoding refuses is named by the field's own place, however deep it stands.
+            // A decoding error names the field itself, however deep it is nested.
             for damage in ["%", "%4", "%zz", "%ff", "%c3", "%c0%af", "%ed%a0%80", "1%"] {
                 bad.push(target.form(
                     &format!("{name} is {damage}"),
@@ -117,12 +118,12 @@ pub(crate) fn make(world: &World, bad: &mut Vec<Bad>) {
     }
 }
 
-/// A field that stands twice, or in two styles.
-fn twice(target: &Target<'_>, place: &str, kind: &Kind, rest: &str, bad: &mut Vec<Bad>) {
+/// A field given twice, also in two styles.
+fn twice(target: &Target<'_>, place: &str, kind: &Kind, rest: &str, bad: &mut Vec<BadRequest>) {
     let name = name_of(place);
     let group = name.split('[').next().unwrap();
     let here = || Expected::invalid(&[place]);
-    // Brackets deeper than any field needs are no name at all.
+    // Brackets deeper than any field are not a name.
     let depth = place.matches('/').count();
     let fits = |more: usize, expected: Expected| {
         if depth + more > DEPTH_MAX { Expected::invalid(&[""]) } else { expected }
@@ -138,7 +139,7 @@ fn twice(target: &Target<'_>, place: &str, kind: &Kind, rest: &str, bad: &mut Ve
     push(format!("{name}[a]=1&{name}[a]=1"), member("a"));
     push(format!("{name}[a]=1&{name}%5Ba%5D=1"), member("a"));
     match kind {
-        // An object of texts may have brackets, a list needs numbers.
+        // A map of texts accepts brackets; a list needs numbers.
         Kind::Metadata => push(format!("{name}[a][b]=1"), member("a")),
         Kind::List(..) => {
             for numbers in [
@@ -161,8 +162,8 @@ fn twice(target: &Target<'_>, place: &str, kind: &Kind, rest: &str, bad: &mut Ve
     }
 }
 
-/// What is no form, or no field of it.
-fn shapes(target: &Target<'_>, bad: &mut Vec<Bad>) {
+/// Malformed forms and unknown field names.
+fn shapes(target: &Target<'_>, bad: &mut Vec<BadRequest>) {
     let good = encoded(target.good_pairs().iter().map(|(name, text, _)| (name.as_str(), text.as_str())));
     let rest = if good.is_empty() { String::new() } else { format!("{good}&") };
     let top = || Expected::invalid(&[""]);

@@ -1,12 +1,12 @@
-//! Headers out of order: keys, API keys, media types, lengths, and several faults at once.
+//! BadRequest headers: keys, API keys, media types, lengths, and several faults at once.
 
-use crate::bad::{Bad, Expected, Request};
+use crate::bad::{BadRequest, Expected, Request};
 use crate::bodies::Target;
 use crate::routes::Route;
 use crate::targets;
 use crate::world::World;
 
-pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<Bad>) {
+pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<BadRequest>) {
     for target in Target::all(world) {
         keys(&target, bad);
         media(&target, bad);
@@ -18,7 +18,7 @@ pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<Bad>) {
     }
 }
 
-/// Values no `Idempotency-Key` has.
+/// Invalid values of `Idempotency-Key`.
 fn bad_keys() -> Vec<Vec<u8>> {
     let mut keys: Vec<Vec<u8>> = [
         "",
@@ -57,12 +57,12 @@ fn bad_keys() -> Vec<Vec<u8>> {
     keys
 }
 
-fn keys(target: &Target<'_>, bad: &mut Vec<Bad>) {
+fn keys(target: &Target<'_>, bad: &mut Vec<BadRequest>) {
     let path = target.write.path;
     let good = || target.request().json(&target.key("keys"), target.good_text.clone());
     let invalid = || Expected::new(400, "idempotency_key_invalid");
     let mut push = |what: String, request, expected| {
-        bad.push(Bad::new(format!("POST {path}: {what}"), request, expected));
+        bad.push(BadRequest::new(format!("POST {path}: {what}"), request, expected));
     };
     push(
         "no key".to_owned(),
@@ -78,7 +78,7 @@ fn keys(target: &Target<'_>, bad: &mut Vec<Bad>) {
         push("two keys".to_owned(), good().header("Idempotency-Key", second.clone()), invalid());
         push("two keys, one in lower case".to_owned(), good().header("idempotency-key", second), invalid());
     }
-    // Bytes that no header may have are refused before anything else is looked at.
+    // Bytes forbidden in headers are refused before any other check.
     for byte in (0..=0x1f_u8).chain([0x7f]).filter(|byte| *byte != b'\t') {
         let key = [b"k", &[byte][..], b"k"].concat();
         push(
@@ -89,11 +89,11 @@ fn keys(target: &Target<'_>, bad: &mut Vec<Bad>) {
     }
 }
 
-fn media(target: &Target<'_>, bad: &mut Vec<Bad>) {
+fn media(target: &Target<'_>, bad: &mut Vec<BadRequest>) {
     let refused = || Expected::new(415, "unsupported_media_type");
     let good = || target.request().json(&target.key("media"), target.good_text.clone());
     let mut push = |what: String, request| {
-        bad.push(Bad::new(format!("POST {}: {what}", target.write.path), request, refused()));
+        bad.push(BadRequest::new(format!("POST {}: {what}", target.write.path), request, refused()));
     };
     for media in [
         "",
@@ -141,7 +141,7 @@ fn media(target: &Target<'_>, bad: &mut Vec<Bad>) {
     }
 }
 
-fn lengths(target: &Target<'_>, bad: &mut Vec<Bad>) {
+fn lengths(target: &Target<'_>, bad: &mut Vec<BadRequest>) {
     let headed = || {
         target
             .request()
@@ -149,11 +149,11 @@ fn lengths(target: &Target<'_>, bad: &mut Vec<Bad>) {
             .header("Content-Type", "application/json")
     };
     let mut push = |what: String, request, expected| {
-        bad.push(Bad::new(format!("POST {}: {what}", target.write.path), request, expected));
+        bad.push(BadRequest::new(format!("POST {}: {what}", target.write.path), request, expected));
     };
     let large = || Expected::new(413, "body_too_large");
     let malformed = || Expected::new(400, "malformed_request");
-    // Only announced: nothing of it is sent.
+    // The length is only announced; no body is sent.
     for length in ["1048577", "99999999999", "9223372036854775807"] {
         push(format!("a length of {length}"), headed().header("Content-Length", length), large());
         push(
@@ -202,8 +202,8 @@ fn lengths(target: &Target<'_>, bad: &mut Vec<Bad>) {
     );
 }
 
-/// Several faults at once: the first in the order of the checks is the one that is told.
-fn orders(target: &Target<'_>, bad: &mut Vec<Bad>) {
+/// With several faults, the first in the order of checks is reported.
+fn orders(target: &Target<'_>, bad: &mut Vec<BadRequest>) {
     for faults in 1..32_u32 {
         let has = |fault: u32| faults & (1 << fault) != 0;
         let path = if has(4) { target.write.path.replace("{id}", "nothing") } else { target.path.clone() };
@@ -228,12 +228,16 @@ fn orders(target: &Target<'_>, bad: &mut Vec<Bad>) {
             request = request.instead("Authorization", "Bearer sk_wrong");
             expected = Expected::new(401, "unauthorized");
         }
-        bad.push(Bad::new(format!("POST {}: faults {faults:05b}", target.write.path), request, expected));
+        bad.push(BadRequest::new(
+            format!("POST {}: faults {faults:05b}", target.write.path),
+            request,
+            expected,
+        ));
     }
 }
 
-/// Every way of not having an API key.
-fn secrets(route: &Route, world: &World, bad: &mut Vec<Bad>) {
+/// Missing and invalid API keys.
+fn secrets(route: &Route, world: &World, bad: &mut Vec<BadRequest>) {
     let good = &world.secret;
     let asked = || {
         let request = Request::new(&route.method, &targets::filled(route, world));
@@ -241,7 +245,7 @@ fn secrets(route: &Route, world: &World, bad: &mut Vec<Bad>) {
     };
     let refused = || Expected::new(401, "unauthorized");
     let mut push = |what: String, request| {
-        bad.push(Bad::new(format!("{} {}: {what}", route.method, route.path), request, refused()));
+        bad.push(BadRequest::new(format!("{} {}: {what}", route.method, route.path), request, refused()));
     };
     push("no API key".to_owned(), asked());
     let (body, last) = good.split_at(good.len() - 1);

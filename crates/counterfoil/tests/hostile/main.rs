@@ -1,10 +1,10 @@
 //! Hostile input over the whole HTTP surface, against the real server over real sockets.
 //!
-//! Thousands of bad requests are made from a table of routes and a table of kinds of damage, each with the exact
-//! answer it must get. The routes come from the served description: one that has no entry in `table.rs`, or a field
-//! that no entry names, fails here. Afterwards nothing may be left of them.
+//! A table of routes and a table of damage produce thousands of bad requests, each with its exact
+//! answer. The routes come from the served description. A route without an entry in `table.rs`, or
+//! a field without an entry, fails the test. Afterwards, no bad request may have left a trace.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on says so")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,7 +1,7 @@
-//! Where a reader of JSON stands after so many bytes of a good text: the place an error there must name.
+//! The position of a JSON reader after a prefix of a valid text, which an error there must name.
 
-/// The pointer to what is being read when the first `length` bytes of `text` have been read and what follows is
-/// damaged: a value that has begun, or the object or array whose next item is due.
+/// The pointer that an error must name if `text` is damaged after `length` bytes: a value that has
+/// begun, or else the object or array that expects an item.
 pub(crate) fn at(text: &[u8], length: usize) -> String {
     let mut reader = Reader::default();
     for &byte in &text[..length] {
@@ -12,7 +12,7 @@ pub(crate) fn at(text: &[u8], length: usize) -> String {
 
 #[derive(Default)]
 struct Reader {
-    /// The containers around, each with the name or number of its item.
+    /// The enclosing containers, each with the name or number of its item.
     around: Vec<Item>,
     text: Option<String>,
     escaped: bool,
@@ -56,9 +56,9 @@ impl Reader {
                     item.within = item.is_array;
                 }
             }
-            // What has been read of a number is a number.
+            // The digits read so far form a complete number.
             b'0'..=b'9' => self.ended(),
-            // Until there is a digit after its point, it is none.
+            // A decimal point needs a digit after it.
             b'.' => self.within(true),
             b'a'..=b'z' => {
                 self.word.push(char::from(byte));
@@ -76,7 +76,7 @@ impl Reader {
         match self.around.last_mut() {
             Some(item) if !item.is_array && !item.within => {
                 item.name = text;
-                // From its name on, a member is the thing being read.
+                // From its name on, the member is the item being read.
                 item.within = true;
             }
             _ => self.ended(),
@@ -103,7 +103,7 @@ impl Reader {
 }
 
 #[test]
-fn places_of_a_text() {
+fn every_prefix_has_its_pointer() {
     let text = br#"{"a":"b","c":[{"d":true},2]}"#;
     for (length, place) in [
         (0, ""),

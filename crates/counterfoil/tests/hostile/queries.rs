@@ -1,6 +1,6 @@
-//! Queries: limits and cursors out of bounds, names no route has, escapes that are none.
+//! BadRequest queries: limits and cursors out of bounds, unknown names, malformed escapes.
 
-use crate::bad::{Bad, Expected, Request};
+use crate::bad::{BadRequest, Expected, Request};
 use crate::coverage::is_an_operators;
 use crate::coverage::object_of;
 use crate::routes::Route;
@@ -8,7 +8,7 @@ use crate::table::WRITES;
 use crate::targets;
 use crate::world::World;
 
-/// Queries that no route takes. An empty name is a name.
+/// Queries that no route accepts. An empty name is a name.
 const UNKNOWN: [&str; 20] = [
     "expand=data",
     "ending_before=x",
@@ -79,8 +79,8 @@ const TIMES: [&str; 20] = [
     "1%202",
 ];
 
-pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<Bad>) {
-    // A query is no part of the body, so the whole request is named.
+pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<BadRequest>) {
+    // A query is not part of the body, so the error points to the whole request.
     let top = |count: usize| Expected::invalid(&vec![""; count]);
     for route in routes.iter().filter(|route| route.secured) {
         let takes = |name: &str| route.query.iter().any(|known| known == name);
@@ -101,7 +101,7 @@ pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<Bad>) {
         push("limit=1&unknown=1", second);
         for (name, values) in [("limit", &LIMITS[..]), ("at", &TIMES)] {
             for value in values {
-                // Elsewhere the name alone is refused, whatever it is given.
+                // Other routes refuse the name, regardless of the value.
                 push(&format!("{name}={value}"), 1);
             }
             push(&format!("{name}=1&{name}=1"), 1);
@@ -113,24 +113,24 @@ pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<Bad>) {
     }
 }
 
-/// What no page of the list starts after.
+/// Invalid cursors of this list.
 fn cursors(route: &Route, world: &World) -> Vec<String> {
     let mut cursors: Vec<String> =
         ["", "x", "%00", "%2e%2e", "0", "-1", "null", "a", "e", "en_", "%D9%A1"].map(str::to_owned).to_vec();
     cursors.extend(world.own.values().cloned());
     cursors.extend(world.others.values().cloned());
-    // The tenant's own are what its lists go on from.
+    // The tenant's own objects are valid cursors of its lists.
     let own = object_of(&format!("{}/{{id}}", route.path)).map(|object| world.id(object).to_owned());
     cursors.retain(|cursor| Some(cursor) != own.as_ref());
     cursors
 }
 
-fn ask(route: &Route, path: &str, query: &str, world: &World, expected: Expected) -> Bad {
+fn ask(route: &Route, path: &str, query: &str, world: &World, expected: Expected) -> BadRequest {
     let request = Request::new(&route.method, &format!("{path}?{query}")).by(&world.secret);
     let write = WRITES.iter().find(|write| route.method == "POST" && write.path == route.path);
     let request = match write {
         Some(write) => request.json(&write.key("query"), world.filled(write.good)),
         None => request,
     };
-    Bad::new(format!("{} {}?{query}", route.method, route.path), request, expected)
+    BadRequest::new(format!("{} {}?{query}", route.method, route.path), request, expected)
 }

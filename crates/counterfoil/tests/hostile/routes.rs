@@ -1,21 +1,21 @@
-//! The routes as the server describes them in `/openapi.json`.
+//! The routes described by `/openapi.json`.
 
 use crate::bad::Request;
 use crate::world::ask;
 use serde_json::Value;
 
-/// One method of one path.
+/// A path with one method.
 #[derive(Clone, Debug)]
 pub(crate) struct Route {
     pub(crate) method: String,
     pub(crate) path: String,
-    /// Whether it needs an API key.
+    /// Whether the route needs an API key.
     pub(crate) secured: bool,
-    /// The names of its query parameters.
+    /// The names of the query parameters.
     pub(crate) query: Vec<String>,
-    /// The name of the parameter in its path.
+    /// The name of the path parameter.
     pub(crate) parameter: Option<String>,
-    /// The schema of its body, without references.
+    /// The schema of the body, with references resolved.
     pub(crate) schema: Option<Value>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn described(port: u16) -> Vec<Route> {
     routes
 }
 
-/// A schema with every reference replaced by what it refers to.
+/// Replaces every reference in a schema by its target.
 fn resolved(schema: &Value, description: &Value) -> Value {
     match schema {
         Value::Object(members) => match members.get("$ref").and_then(Value::as_str) {

@@ -1,6 +1,6 @@
-//! All of it: every bad request gets its answer, and nothing is left of any of them.
+//! The whole run: every bad request gets its expected answer and leaves no trace.
 
-use crate::bad::{Bad, Expected, Request};
+use crate::bad::{BadRequest, Expected, Request};
 use crate::table::{WRITES, Write};
 use crate::world::{World, ask, filled};
 use crate::{bodies, coverage, forms, heads, queries, routes, syntax, targets};
@@ -8,17 +8,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// Who sends at once.
+/// Concurrent clients.
 const CLIENTS: usize = 4;
-/// What the largest bodies may add to the server's memory: per client 48 times the body of at most a mebibyte, as bytes,
-/// as the tree that is made of it and as the allocator's slack.
+/// Memory that the largest bodies may add: per client 48 times a body of one mebibyte, for its
+/// bytes, its tree and the allocator's slack.
 const LARGE_MAX_KIB: u64 = 4 * 48 * 1_024;
-/// What all requests together may add to that. A leak of a kilobyte per request would pass it.
+/// Memory that all requests together may add on top. A leak of a kilobyte per request would exceed
+/// it.
 const GROWTH_MAX_KIB: u64 = 16 * 1_024;
 const LARGE: usize = 64 * 1_024;
 const REQUESTS_MIN: usize = 10_000;
 
-fn corpus(world: &World) -> Vec<Bad> {
+fn corpus(world: &World) -> Vec<BadRequest> {
     let described = routes::described(world.server.port);
     let complaints = coverage::complaints(&described);
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
@@ -32,8 +33,8 @@ fn corpus(world: &World) -> Vec<Bad> {
     bad
 }
 
-/// Sends all, several at a time, and gathers what is wrong with the answers.
-fn complaints(world: &World, bad: &[Bad]) -> Vec<String> {
+/// Sends all requests concurrently and collects the wrong answers.
+fn complaints(world: &World, bad: &[BadRequest]) -> Vec<String> {
     let (next, port) = (AtomicUsize::new(0), world.server.port);
     std::thread::scope(|scope| {
         let client = || {
@@ -45,8 +46,8 @@ fn complaints(world: &World, bad: &[Bad]) -> Vec<String> {
     })
 }
 
-/// The keys the bad requests had, where one could have been stored.
-fn keys(bad: &[Bad]) -> BTreeSet<String> {
+/// The keys of the bad requests, where one could have been stored.
+fn keys(bad: &[BadRequest]) -> BTreeSet<String> {
     let headers = bad.iter().flat_map(|one| &one.request.headers);
     let named = headers.filter(|(name, _)| name.eq_ignore_ascii_case("Idempotency-Key"));
     named
@@ -55,7 +56,7 @@ fn keys(bad: &[Bad]) -> BTreeSet<String> {
         .collect()
 }
 
-/// A good request of a route, with an object of its own where its path names one.
+/// A good request of a route, with its own object if the path names one.
 fn good(world: &World, write: &Write, key: &str, number: usize) -> Request {
     let number = number.to_string();
     let fill = |text: &str| filled(text, &world.own, &number);
@@ -66,7 +67,7 @@ fn good(world: &World, write: &Write, key: &str, number: usize) -> Request {
     Request::new("POST", &path).by(&world.secret).json(key, fill(write.good))
 }
 
-/// Every key is as free as before: no record, and a good request under it is executed.
+/// Every key is still free: it has no record, and a good request under it is executed.
 fn check_free(world: &World, keys: &BTreeSet<String>) {
     for (number, key) in keys.iter().enumerate() {
         let record = Request::new("GET", &format!("/v1/idempotency-keys/{key}")).by(&world.secret);
@@ -85,7 +86,7 @@ fn check_free(world: &World, keys: &BTreeSet<String>) {
     }
 }
 
-/// The form that means the same is the same request: it gets the stored answer.
+/// The equivalent form counts as the same request and gets the stored answer.
 fn same_as_a_form(world: &World, request: &Request, stored: &[u8]) {
     let body = serde_json::from_slice(&request.body).unwrap();
     let pairs = forms::pairs(&body);
@@ -101,8 +102,8 @@ fn same_as_a_form(world: &World, request: &Request, stored: &[u8]) {
     assert_eq!(answer.body, stored);
 }
 
-/// What is compared is really compared.
-fn notices_what_differs(world: &World, one: &Bad) {
+/// Checks that the comparison notices differences.
+fn notices_what_differs(world: &World, one: &BadRequest) {
     let port = world.server.port;
     assert_eq!(one.complaint(port), None);
     let others = [
@@ -112,19 +113,19 @@ fn notices_what_differs(world: &World, one: &Bad) {
         Expected { allow: Some(Vec::new()), ..one.expected.clone() },
     ];
     for expected in others {
-        assert!(Bad { expected, ..one.clone() }.complaint(port).is_some());
+        assert!(BadRequest { expected, ..one.clone() }.complaint(port).is_some());
     }
 }
 
 #[test]
-fn every_bad_request_gets_its_exact_answer_and_nothing_is_left_of_it() {
+fn every_bad_request_gets_its_exact_answer_and_leaves_no_trace() {
     let world = World::start();
     let bad = corpus(&world);
     assert!(bad.len() >= REQUESTS_MIN, "only {} requests", bad.len());
     notices_what_differs(&world, &bad[0]);
     let before = world.states();
     let idle = world.memory_peak_kib();
-    let large: Vec<Bad> = bad.iter().filter(|one| one.request.body.len() > LARGE).cloned().collect();
+    let large: Vec<BadRequest> = bad.iter().filter(|one| one.request.body.len() > LARGE).cloned().collect();
     let mut wrong = complaints(&world, &large);
     let warm = world.memory_peak_kib();
     let begun = Instant::now();

@@ -1,12 +1,13 @@
-//! Bodies that are not JSON: a good one cut off after every byte, and with a byte too many before every byte.
+//! Bodies that are not JSON: a good body cut off after every byte, or with an extra byte before
+//! every byte.
 
-use crate::bad::{Bad, Expected};
+use crate::bad::{BadRequest, Expected};
 use crate::bodies::Target;
 use crate::place;
 use crate::world::World;
 
-/// Bytes that stand nowhere in JSON: a control character, half a character, one that is not UTF-8, an overlong slash,
-/// and half of a surrogate pair.
+/// Bytes that are invalid anywhere in JSON: a control character, half a character, a byte outside
+/// UTF-8, an overlong slash, and half of a surrogate pair.
 const STRAY: [(&str, &[u8]); 5] = [
     ("a control character", b"\x01"),
     ("a byte of no character", b"\xff"),
@@ -15,7 +16,7 @@ const STRAY: [(&str, &[u8]); 5] = [
     ("an encoded surrogate", b"\xed\xa0\x80"),
 ];
 
-pub(crate) fn make(world: &World, bad: &mut Vec<Bad>) {
+pub(crate) fn make(world: &World, bad: &mut Vec<BadRequest>) {
     for target in Target::all(world) {
         let text = target.good_text.as_bytes();
         let shortest = usize::from(target.write.may_be_empty);
@@ -39,8 +40,8 @@ pub(crate) fn make(world: &World, bad: &mut Vec<Bad>) {
     }
 }
 
-/// Bodies that are no object, and bytes around a good one.
-fn whole(target: &Target<'_>, bad: &mut Vec<Bad>) {
+/// Bodies that are not objects, and extra bytes around a good body.
+fn whole(target: &Target<'_>, bad: &mut Vec<BadRequest>) {
     let top = || Expected::invalid(&[""]);
     let good = &target.good_text;
     let zipped =
@@ -88,7 +89,7 @@ fn whole(target: &Target<'_>, bad: &mut Vec<Bad>) {
     .iter()
     .map(|text| text.as_bytes().to_vec())
     .collect();
-    // Named by what it holds: these have one member, so they are told apart from the body around it.
+    // Objects with a single member, which the pointer tells from the body around them.
     let named: [(&str, &str); 4] =
         [("{\"a\"}", "/a"), ("{\"a\" 1}", "/a"), ("{\"a\"=1}", "/a"), ("{\"a\":}", "/a")];
     bodies.extend([

@@ -1,6 +1,6 @@
-//! The table: every route that writes, with its fields. A new route is one entry here.
+//! The table of writing routes and their fields. A new route needs one entry here.
 
-/// What a path or a field may name.
+/// Objects named in paths and fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Object {
     Charge,
@@ -11,7 +11,7 @@ pub(crate) enum Object {
     Payout,
 }
 
-/// What a field takes.
+/// The kinds of fields.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     /// 1 to 999,999,999,999,999.
@@ -24,36 +24,36 @@ pub(crate) enum Kind {
     Currency,
     /// The code of any asset.
     Asset,
-    /// An account by its id or its code.
+    /// An account, by id or code.
     Account,
-    /// The same where an account that does not exist is told of in the answer, which is not refused.
+    /// An account, by id or code, that may be absent: the answer reports it instead of a refusal.
     Name,
-    /// Something of the tenant's by its id alone.
+    /// An object of the tenant, by id only.
     Id(Object),
-    /// A token of the provider's.
+    /// A token of the provider.
     Token,
-    /// A text of at most so many bytes.
+    /// A text with this many bytes at most.
     Text(usize),
     /// The code of a new account.
     Code,
-    /// One of a few words.
+    /// A word of a closed list.
     Word,
     Truth,
     Time,
     Rate,
     Metadata,
-    /// From so many to so many objects.
+    /// Minimum and maximum number of objects, and their fields.
     List(usize, usize, &'static [Field]),
 }
 
-/// Whether a field must be there.
+/// Whether a field is required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Presence {
     Required,
     Optional,
-    /// Optional as described, but needed beside the fields it stands with.
+    /// Optional in the description, but required together with its neighbours.
     Needed,
-    /// Optional as described; without it the object is of another shape.
+    /// Optional in the description, but its absence changes the shape of the object.
     Shaping,
 }
 
@@ -76,24 +76,25 @@ const fn needed(name: &'static str, kind: Kind) -> Field {
     Field { name, kind, presence: Presence::Needed }
 }
 
-/// A route that writes.
+/// A writing route.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Write {
     pub(crate) path: &'static str,
-    /// What the path names, and the request that makes a fresh one of it.
+    /// The object in the path, and the request that creates a fresh one.
     pub(crate) about: Option<(Object, &'static str, &'static str)>,
     pub(crate) fields: &'static [Field],
-    /// Whether it may be sent without a body.
+    /// Whether the request may have no body.
     pub(crate) may_be_empty: bool,
-    /// A body that is accepted and has every field; `%N` becomes a number no other request has, `%A` the account's id, `%C` the charge's.
+    /// An accepted body with every field. `%N` becomes a number unique to the request, `%A` the
+    /// account's id, `%C` the charge's.
     pub(crate) good: &'static str,
     pub(crate) status: u16,
-    /// Bodies that are well formed and make no sense, with the places that are named.
+    /// Well-formed bodies without a meaning, and the pointers that the answer must name.
     pub(crate) senseless: &'static [(&'static str, &'static [&'static str])],
 }
 
 impl Write {
-    /// The key of all bad requests of one group, so that it can be checked afterwards.
+    /// The key shared by all bad requests of a group, so that it can be checked afterwards.
     pub(crate) fn key(&self, group: &str) -> String {
         let route = WRITES.iter().position(|known| known.path == self.path).unwrap();
         format!("hostile-{route}-{group}")
@@ -178,7 +179,7 @@ pub(crate) const WRITES: &[Write] = &[
             required("amount", Kind::Amount),
             required("currency", Kind::Currency),
             optional("account", Kind::Id(Object::Account)),
-            // No peer is set up, so no good body has one.
+            // No peer is configured, so no good body has one.
             optional("peer", Kind::Word),
             optional("destination", Kind::Token),
             optional("description", Kind::Text(1_000)),

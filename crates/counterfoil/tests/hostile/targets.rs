@@ -1,6 +1,7 @@
-//! Paths and methods: wrong methods, unknown routes, tricks with dots, slashes and escapes, ids of nothing.
+//! BadRequest paths and methods: wrong methods, unknown routes, tricks with dots, slashes and escapes, ids
+//! of nothing.
 
-use crate::bad::{Bad, Expected, Request};
+use crate::bad::{BadRequest, Expected, Request};
 use crate::coverage::object_of;
 use crate::forms::escaped;
 use crate::routes::Route;
@@ -8,9 +9,9 @@ use crate::table::{Object, WRITES};
 use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The path of a route with something of the tenant's in it.
+/// The path of a route with an object of the tenant in it.
 pub(crate) fn filled(route: &Route, world: &World) -> String {
-    // An operator's route is about something nobody has here.
+    // No dead letter exists here, so an operator's route gets an unknown id.
     let id = object_of(&route.path).map_or("dl_00000000000000000000000000", |object| world.id(object));
     let names = [("{id}", id), ("{key}", "charge"), ("{code}", "not_found"), ("{provider}", "stripe")];
     names.iter().fold(route.path.clone(), |path, (name, value)| path.replace(name, value))
@@ -18,7 +19,7 @@ pub(crate) fn filled(route: &Route, world: &World) -> String {
 
 const METHODS: [&str; 12] =
     ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "get", "post", "Post", "X-Y"];
-/// What is no end of any path.
+/// Suffixes that no path has.
 const ENDS: [&str; 22] = [
     "/",
     "//",
@@ -43,12 +44,12 @@ const ENDS: [&str; 22] = [
     "/*",
     "%252f",
 ];
-/// What is no start of one.
+/// Prefixes that no path has.
 const STARTS: [&str; 14] = [
     "/", "/.", "/..", "/x", "/v1", "/V1", "/v2", "/api", "/%2e", "/%2e%2e", "/.%2e", "/;", "/%2f", "/%76%31",
 ];
 
-pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<Bad>) {
+pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<BadRequest>) {
     let mut methods: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for route in routes {
         methods.entry(&route.path).or_default().insert(&route.method);
@@ -58,18 +59,19 @@ pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<Bad>) {
         let target = filled(route, world);
         for method in METHODS.iter().filter(|method| !known.contains(*method)) {
             let request = Request::new(method, &target).by(&world.secret);
-            bad.push(Bad::new(format!("{method} {path}"), request, Expected::not_allowed(known)));
+            bad.push(BadRequest::new(format!("{method} {path}"), request, Expected::not_allowed(known)));
         }
     }
     let get = |what: String, target: String| {
-        Bad::new(what, Request::new("GET", &target).by(&world.secret), Expected::absent())
+        BadRequest::new(what, Request::new("GET", &target).by(&world.secret), Expected::absent())
     };
     for route in routes {
         let target = filled(route, world);
         for start in STARTS {
             bad.push(get(format!("{start} before {}", route.path), format!("{start}{target}")));
         }
-        // A key may have any visible character, and nobody is asked who a provider is before something is sent.
+        // A key may have any visible character, and a provider's name is only checked with a
+        // delivery.
         if !matches!(route.parameter.as_deref(), Some("key" | "provider")) {
             for end in ENDS {
                 bad.push(get(format!("{end} after {}", route.path), format!("{target}{end}")));
@@ -125,11 +127,11 @@ pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<Bad>) {
     ] {
         bad.push(get(format!("GET {path}"), path.to_owned()));
         let request = Request::new("GET", path);
-        bad.push(Bad::new(format!("GET {path} by nobody"), request, Expected::absent()));
+        bad.push(BadRequest::new(format!("GET {path} by nobody"), request, Expected::absent()));
     }
     for key in ["%00", "%20", "a%20b", "%7f", "%c3%a9", "%ff", "%", "%4", "%zz", "é", &"k".repeat(256)] {
         let request = Request::new("GET", &format!("/v1/idempotency-keys/{key}")).by(&world.secret);
-        bad.push(Bad::new(
+        bad.push(BadRequest::new(
             format!("GET the key {key}"),
             request,
             Expected::new(400, "idempotency_key_invalid"),
@@ -140,13 +142,13 @@ pub(crate) fn make(world: &World, routes: &[Route], bad: &mut Vec<Bad>) {
     }
 }
 
-/// Ids of nothing, in the path of a route about one object.
-fn ids(route: &Route, world: &World, bad: &mut Vec<Bad>) {
+/// Unknown ids in the path of a route about one object.
+fn ids(route: &Route, world: &World, bad: &mut Vec<BadRequest>) {
     let Some(object) = object_of(&route.path) else { return };
     for id in world
         .not_ids(object)
         .into_iter()
-        // By its code, `a` is an account of the tenant's.
+        // `a` is the code of an account of the tenant.
         .filter(|id| !(id.is_empty() || object == Object::Account && id == "a"))
     {
         let target = route.path.replace("{id}", &escaped(&id));
@@ -155,7 +157,7 @@ fn ids(route: &Route, world: &World, bad: &mut Vec<Bad>) {
             Some(write) if route.method == "POST" => request.json(&write.key("ids"), write.good),
             _ => request,
         };
-        bad.push(Bad::new(
+        bad.push(BadRequest::new(
             format!("{} {} with {id:?}", route.method, route.path),
             request,
             Expected::absent(),

@@ -1,5 +1,6 @@
-//! Tenants and scopes, route by route: what is another tenant's is as absent as what never was, byte for byte, and an
-//! API key does what its scope says and nothing else. The routes come from the served description.
+//! Tenants and scopes, route by route. Objects of other tenants are answered byte for byte like
+//! absent objects, and an API key can only act within its scopes. The routes come from the served
+//! description.
 
 use crate::bad::{Answer, Request};
 use crate::bodies::Target;
@@ -9,8 +10,8 @@ use crate::table::{Kind, Object, WRITES};
 use crate::world::{World, ask, damaged};
 use serde_json::Value;
 
-/// What an answer says, without what tells one request or one new object from another, and with the name the client gave
-/// itself replaced by the other it gave.
+/// An answer without the parts that differ between requests or new objects. `name`, chosen by the
+/// client, is replaced by `other`.
 fn said(answer: &Answer, name: &str, other: &str) -> (u16, Vec<(String, String)>, Value) {
     let varying = ["request-id", "date", "idempotency-expires", "location", "content-length"];
     let kept = answer.headers.iter().filter(|(name, _)| !varying.contains(&name.as_str())).cloned().collect();
@@ -20,7 +21,7 @@ fn said(answer: &Answer, name: &str, other: &str) -> (u16, Vec<(String, String)>
     (answer.status, kept, body)
 }
 
-/// Ids of requests and of whatever was made, and when.
+/// Masks times, and ids of requests and new objects.
 fn mask(value: &mut Value) {
     match value {
         Value::String(text) => {
@@ -36,7 +37,7 @@ fn mask(value: &mut Value) {
     }
 }
 
-/// One comparison: the same request about something of another tenant's, and about nothing.
+/// A comparison: the same request about an object of another tenant, and about an absent object.
 struct Pair {
     rule: String,
     names: (String, String),
@@ -45,7 +46,8 @@ struct Pair {
 }
 
 impl Pair {
-    /// What differs; the second must never have been, or the first shows nothing.
+    /// Describes a difference. The second object must never have existed, or the comparison proves
+    /// nothing.
     fn difference(&self, port: u16) -> Option<String> {
         let (foreign, absent) = (self.foreign.send(port).unwrap(), self.absent.send(port).unwrap());
         let (name, other) = (&self.names.0, &self.names.1);
@@ -55,7 +57,7 @@ impl Pair {
     }
 }
 
-/// An id that never was, in the form of one that is.
+/// An id that never existed, in the form of an existing one.
 fn absent(id: &str) -> String {
     let ids = damaged(id);
     ids.into_iter().rfind(|other| other.len() == id.len() && other != id && !other.ends_with('z')).unwrap()
@@ -99,7 +101,7 @@ fn pairs(world: &World, routes: &[Route]) -> Vec<Pair> {
     pairs
 }
 
-/// A request of the other tenant's, with a good body where the route writes.
+/// A request by the other tenant, with a good body if the route writes.
 fn by_other(world: &World, route: &Route, path: &str, key: &str) -> Request {
     let request = Request::new(&route.method, path).by(&world.other);
     match WRITES.iter().find(|write| route.method == "POST" && write.path == route.path) {
@@ -108,7 +110,7 @@ fn by_other(world: &World, route: &Route, path: &str, key: &str) -> Request {
     }
 }
 
-/// Every field of a body that names an object, wherever the good body has it.
+/// Every object reference in the good bodies.
 fn bodies(world: &World) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for target in Target::all(world) {
@@ -120,7 +122,7 @@ fn bodies(world: &World) -> Vec<Pair> {
                 ],
                 Kind::Id(object) => vec![(world.id(object).to_owned(), absent(world.id(object)))],
                 Kind::Asset => vec![("ONLY_ACME".to_owned(), "ONLY_NONE".to_owned())],
-                // Names one may give to new things must not tell of others' either.
+                // Names for new objects must not reveal the names of other tenants either.
                 Kind::Code => vec![(world.id(Object::Account).to_owned(), absent(world.id(Object::Account)))],
                 _ => continue,
             };
@@ -139,7 +141,8 @@ fn bodies(world: &World) -> Vec<Pair> {
                     (" and an unknown field", "{\"zzz\":1,"),
                     (" and no amount", "{\"amount\":0,\"no\":1,"),
                 ] {
-                    // With other faults beside it the name must not be judged sooner or later either.
+                    // With further faults in the request, the reference must not be checked earlier
+                    // or later either.
                     let request = |id: &str, what: &str| {
                         let mut request = request(id, &format!("{what}{}", faults.len()));
                         let body = String::from_utf8(request.body).unwrap();
@@ -163,7 +166,7 @@ fn bodies(world: &World) -> Vec<Pair> {
 }
 
 #[test]
-fn what_is_another_tenants_is_as_absent_as_what_never_was() {
+fn another_tenants_objects_look_absent() {
     let world = World::start();
     let only = |path: &str, body: &str| Request::new("POST", path).by(&world.secret).json("only-acme", body);
     ask(world.server.port, &only("/v1/accounts", r#"{"code":"only-acme","asset":"usd"}"#));
@@ -194,7 +197,7 @@ fn what_is_another_tenants_is_as_absent_as_what_never_was() {
 }
 
 #[test]
-fn an_api_key_does_what_its_scope_says_and_nothing_else() {
+fn an_api_key_can_do_exactly_what_its_scopes_allow() {
     let world = World::start();
     let before = world.state(&world.secret, &world.own);
     let mut wrong = Vec::new();
@@ -209,7 +212,8 @@ fn an_api_key_does_what_its_scope_says_and_nothing_else() {
         };
         for (scope, secret) in &world.narrow {
             for target in [crate::targets::filled(route, &world), route.path.replace(['{', '}'], "")] {
-                // A body no route takes: what is allowed is refused for that, so that nothing is changed.
+                // A body that no route accepts, so that an allowed request is refused for it and
+                // changes nothing.
                 let asked = Request::new(&route.method, &target).by(secret);
                 let asked = if route.method == "POST" { asked.json("scopes", "[]") } else { asked };
                 let found = asked.send(world.server.port).unwrap().found();

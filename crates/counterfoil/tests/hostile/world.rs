@@ -1,4 +1,4 @@
-//! A server with two tenants, and what they own.
+//! A server with two tenants and their objects.
 
 use crate::bad::Request;
 use crate::support::{Bench, Server, field, run, text};
@@ -6,17 +6,17 @@ use crate::table::Object;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What one tenant has of each kind of object: its id.
+/// The id of one object of each kind that a tenant owns.
 pub(crate) type Owned = BTreeMap<Object, String>;
 
 pub(crate) struct World {
     pub(crate) bench: Bench,
     pub(crate) server: Server,
-    /// The tenant that asks.
+    /// The API key of the tenant under test.
     pub(crate) secret: String,
-    /// Its keys that may only read, only write, and only administer.
+    /// Its keys with a single scope each: read, write or admin.
     pub(crate) narrow: BTreeMap<&'static str, String>,
-    /// Another tenant.
+    /// The API key of another tenant.
     pub(crate) other: String,
     pub(crate) own: Owned,
     pub(crate) others: Owned,
@@ -34,7 +34,7 @@ impl World {
         let other = told(&["tenant", "create", "beta"]);
         let narrow = ["read", "write", "admin"]
             .map(|scope| (scope, told(&["tenant", "key", "create", "acme", "--scopes", scope])));
-        // It may do everything: what is refused is refused for what it asks.
+        // The key has all scopes, so a refusal is always about the request.
         let secret = told(&["tenant", "key", "create", "acme", "--scopes", "read,write,admin"]);
         let server = bench.serve();
         let (own, others) = (furnish(server.port, &secret), furnish(server.port, &other));
@@ -45,12 +45,12 @@ impl World {
         &self.own[&object]
     }
 
-    /// A body with what stands for something replaced.
+    /// A body with its placeholders replaced.
     pub(crate) fn filled(&self, body: &str) -> String {
         filled(body, &self.own, "0")
     }
 
-    /// Ids that are nothing of the tenant's: other kinds, damaged ones, another tenant's.
+    /// Ids that do not belong to the tenant: of other kinds, damaged, or of another tenant.
     pub(crate) fn not_ids(&self, object: Object) -> Vec<String> {
         let own = self.id(object);
         let mut ids = damaged(own);
@@ -60,7 +60,7 @@ impl World {
         ids
     }
 
-    /// The same, of what is a well-formed name of an account that does not exist.
+    /// Texts that name no account of the tenant: damaged ids, another tenant's account, a charge.
     pub(crate) fn not_accounts(&self) -> Vec<String> {
         let mut names = damaged(self.id(Object::Account));
         names.push(self.others[&Object::Account].clone());
@@ -68,7 +68,7 @@ impl World {
         names
     }
 
-    /// What a tenant owns, as the server tells it, and what the provider has done.
+    /// The objects of a tenant as the server shows them, and the provider's effects.
     pub(crate) fn state(&self, secret: &str, own: &Owned) -> Vec<Value> {
         let lists = ["charges", "accounts", "transactions", "assets", "refunds", "payouts"]
             .map(|list| format!("/v1/{list}?limit=100"));
@@ -84,12 +84,12 @@ impl World {
         state
     }
 
-    /// The same of both tenants.
+    /// The state of both tenants.
     pub(crate) fn states(&self) -> [Vec<Value>; 2] {
         [self.state(&self.secret, &self.own), self.state(&self.other, &self.others)]
     }
 
-    /// The most memory the server has had, in KiB.
+    /// The server's peak memory in KiB.
     pub(crate) fn memory_peak_kib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.server.process.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -103,7 +103,7 @@ pub(crate) fn filled(body: &str, own: &Owned, number: &str) -> String {
     body.replace("%A", account).replace("%C", charge).replace("%N", number)
 }
 
-/// An id with every one of its characters changed, and otherwise out of shape.
+/// Malformed ids, and ids with a single changed character.
 pub(crate) fn damaged(id: &str) -> Vec<String> {
     let (prefix, digits) = id.split_at(3);
     let mut ids: Vec<String> = (0..digits.len())
@@ -134,7 +134,7 @@ pub(crate) fn ask(port: u16, request: &Request) -> Value {
     answer.json()
 }
 
-/// Opens the accounts the table names, and makes one of everything.
+/// Opens the accounts of the table, and makes one object of each kind.
 fn furnish(port: u16, secret: &str) -> Owned {
     let make = |path: &str, key: &str, body: &str| {
         let made = ask(port, &Request::new("POST", path).by(secret).json(key, body));
@@ -159,7 +159,7 @@ fn furnish(port: u16, secret: &str) -> Owned {
     own.insert(Object::Refund, make("/v1/refunds", "refund", &refund));
     let payout = r#"{"amount":100,"currency":"usd","destination":"ba_1"}"#;
     own.insert(Object::Payout, make("/v1/payouts", "payout", payout));
-    // What is paid out of it must be there.
+    // Fund the account that is paid out of.
     make("/v1/transfers", "fund", r#"{"from":"b","to":"a","amount":100000,"currency":"usd"}"#);
     own
 }

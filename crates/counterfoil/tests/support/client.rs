@@ -1,12 +1,11 @@
-//! A client over HTTP that shares no code with the server.
+//! An HTTP client that shares no code with the server.
 
 use super::text;
+use counterfoil_testkit::http::{Request, ask_blocking};
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// What came back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub status: u16,
@@ -30,13 +29,15 @@ impl Answer {
     }
 }
 
-/// A tenant at one server. Every request has a connection of its own.
+/// A tenant's client for one server, with one connection per request.
 #[derive(Clone)]
 pub struct Client {
     port: u16,
     api_key: String,
 }
 
+/// Longer than the server lets a request wait.
+const ANSWER_LIMIT: Duration = Duration::from_secs(40);
 const CHARGE: &str = r#"{"amount":1250,"currency":"USD","payment_method":"pm_card_visa"}"#;
 
 impl Client {
@@ -69,12 +70,12 @@ impl Client {
         self.post("/v1/charges", key, CHARGE)
     }
 
-    /// Repeats the charge until it has its final answer.
+    /// Repeats the charge until its answer is final.
     pub fn until_charged(&self, key: &str) -> Answer {
         self.until_final("/v1/charges", key, CHARGE)
     }
 
-    /// Repeats a request, through a dead server too, until it has its final answer.
+    /// Repeats a request, also while a server is down, until its answer is final.
     pub fn until_final(&self, path: &str, key: &str, body: &str) -> Answer {
         let deadline = Instant::now() + Duration::from_mins(1);
         loop {
@@ -86,51 +87,35 @@ impl Client {
         }
     }
 
-    /// The state of a key's record; nothing if the key is unknown.
+    /// The state of a key's record; `None` if the key is unknown.
     pub fn key_state(&self, key: &str) -> Option<String> {
         let answer = self.get(&format!("/v1/idempotency-keys/{key}"));
         (answer.status == 200).then(|| field(&answer.body, "state"))
     }
 }
 
-/// The value of a string member of a flat JSON text.
+/// The value of a string member in flat JSON.
 pub fn field(json: &str, name: &str) -> String {
     let start = json.find(&format!("\"{name}\":\"")).unwrap_or_else(|| panic!("no {name} in {json}"));
     json.get(start + name.len() + 4..).and_then(|rest| rest.split('"').next()).unwrap_or_default().to_owned()
 }
 
-/// The value of a whole-number member of a flat JSON text.
+/// The value of an integer member in flat JSON.
 pub fn number(json: &str, name: &str) -> i64 {
     let (_, rest) = json.split_once(&format!("\"{name}\":")).unwrap_or_else(|| panic!("no {name} in {json}"));
     rest.split([',', '}']).next().and_then(|digits| digits.parse().ok()).expect("a number")
 }
 
-/// One request on a connection of its own.
+/// Sends one request on its own connection.
 pub fn exchange(port: u16, method: &str, path: &str, headers: &str, body: &str) -> std::io::Result<Answer> {
-    let address = SocketAddr::from(([127, 0, 0, 1], port));
-    let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(2))?;
-    stream.set_read_timeout(Some(Duration::from_secs(40)))?;
-    let length = body.len();
-    let request = format!(
-        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
-    );
-    stream.write_all(request.as_bytes())?;
-    let mut reader = BufReader::new(stream);
-    let mut line = String::new();
-    reader.read_line(&mut line)?;
-    let status =
-        line.split(' ').nth(1).and_then(|word| word.parse().ok()).ok_or(std::io::ErrorKind::InvalidData)?;
-    let mut headers = BTreeMap::new();
-    loop {
-        line.clear();
-        reader.read_line(&mut line)?;
-        match line.trim_end().split_once(": ") {
-            Some((name, value)) => headers.insert(name.to_lowercase(), value.to_owned()),
-            None => break,
-        };
-    }
-    let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body)?;
-    Ok(Answer { status, headers, body: text(&body) })
+    let close = [("connection", "close")];
+    let given = headers.lines().filter_map(|line| line.split_once(": "));
+    let headers: Vec<(&str, &str)> = close.into_iter().chain(given).collect();
+    let request = Request { method, path, headers: &headers, body };
+    let answer = ask_blocking(SocketAddr::from(([127, 0, 0, 1], port)), &request, ANSWER_LIMIT)?;
+    Ok(Answer {
+        status: answer.status,
+        headers: answer.headers.into_iter().collect(),
+        body: text(&answer.body),
+    })
 }

@@ -1,13 +1,13 @@
-//! A race for the last of a balance: many clients debit one account of 16 shards down to its floor.
+//! A race for the rest of a balance: many clients debit one account of 16 shards down to its floor.
 
 use super::client::{Answer, Client};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What the account holds at first, what one debit takes, and so how many can be made.
+/// The initial balance, the amount of one debit, and the number of debits that fit.
 pub const FUNDS: i64 = 1_000;
 pub const DEBIT: i64 = 7;
 pub const FITTING: usize = 142;
-/// Who races, and how often each: far more than fit.
+/// The number of racers, and debits per racer: far more than fit.
 pub const RACERS: usize = 64;
 pub const DEBITS_EACH: usize = 4;
 
@@ -19,7 +19,7 @@ pub struct Debit {
     pub answer: Answer,
 }
 
-/// Opens the accounts and fills the one that is raced for.
+/// Opens the accounts and funds the contended one.
 pub fn open(client: &Client) {
     for account in [
         r#"{"code":"world","asset":"USD"}"#,
@@ -33,8 +33,8 @@ pub fn open(client: &Client) {
     assert_eq!(client.post("/v1/transfers", "fund", &funds).unwrap().status, 201);
 }
 
-/// Races for the account, each racer through its own of `clients`, and looks at the balance meanwhile through the
-/// first. `told` hears of every final answer.
+/// Races for the account, each racer with its own client, and reads the balance meanwhile. Calls
+/// `told` for every final answer.
 pub fn race(clients: &[Client], told: impl Fn() + Sync) -> Vec<Debit> {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -66,7 +66,8 @@ pub fn race(clients: &[Client], told: impl Fn() + Sync) -> Vec<Debit> {
     })
 }
 
-/// Exactly what fits was taken, everything else was told that there is not enough, and no money came or went.
+/// Exactly the debits that fit were made, all others were refused for lack of funds, and the ledger
+/// balances.
 pub fn check(client: &Client, debits: &[Debit]) {
     let made = debits.iter().filter(|debit| debit.answer.status == 201).count();
     for debit in debits.iter().filter(|debit| debit.answer.status != 201) {
@@ -79,7 +80,7 @@ pub fn check(client: &Client, debits: &[Debit]) {
     assert_eq!(balances.iter().sum::<i64>(), 0);
 }
 
-/// Every debit is answered as it was.
+/// Every debit is replayed with its first answer.
 pub fn replay(client: &Client, debits: &[Debit]) {
     for Debit { key, answer } in debits {
         let again = client.post("/v1/transfers", key, DEBIT_BODY).unwrap();
@@ -87,7 +88,7 @@ pub fn replay(client: &Client, debits: &[Debit]) {
     }
 }
 
-/// What is available, unless the server is away.
+/// The available amount, unless the server is down.
 fn try_balance(client: &Client, code: &str) -> Option<i64> {
     let answer = client.try_get(&format!("/v1/accounts/{code}/balance")).ok()?;
     (answer.status == 200).then(|| super::client::number(&answer.body, "available"))

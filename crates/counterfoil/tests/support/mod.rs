@@ -1,11 +1,12 @@
-//! The real binary as a process, a provider with faults, and a client that shares no code with the server.
+//! Test support: the real binary as a process, a provider with faults, and a client that shares no
+//! code with the server.
 
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file uses its own part")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::missing_panics_doc,
-    reason = "a test that cannot go on says so"
+    reason = "a test fails by panicking"
 )]
 
 pub mod client;
@@ -35,15 +36,15 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A port nobody listens on just now. Below what Linux hands out by default: a client that looks for a dead server
-/// must not be given its port.
+/// A free port below the range of ephemeral ports, so that no client connection is given the port
+/// of a killed server.
 pub fn free_port() -> u16 {
     let chance = || RandomState::new().build_hasher().finish();
     let mut ports = (0..200).map(|_| 15_000 + u16::try_from(chance() % 15_000).unwrap());
     ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
 }
 
-/// A provider, a store and what is needed to start servers on them.
+/// A provider, a store and the settings to start servers on them.
 pub struct Bench {
     pub provider: Running,
     pub directory: TempDir,
@@ -54,14 +55,14 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// On a directory.
+    /// A bench with an embedded store.
     pub fn new(settings: &[(&'static str, &str)]) -> Bench {
         let directory = TempDir::new().unwrap();
         let url = directory.path().join("store").to_str().unwrap().to_owned();
         Bench::on(url, directory, settings)
     }
 
-    /// On a database.
+    /// A bench with a database.
     pub fn at(url: String, settings: &[(&'static str, &str)]) -> Bench {
         Bench::on(url, TempDir::new().unwrap(), settings)
     }
@@ -79,7 +80,7 @@ impl Bench {
         PathBuf::from(&self.url)
     }
 
-    /// The store as the command line takes it.
+    /// The store URL for the command line.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -88,7 +89,7 @@ impl Bench {
         self.serve_on(self.port)
     }
 
-    /// A server on a port, ready.
+    /// Starts a server on a port and waits until it is ready.
     pub fn serve_on(&self, port: u16) -> Server {
         let gateway = format!("stripe+http://sk_test_CANARYgatewaykey@{}", self.provider.addr());
         let listen = format!("127.0.0.1:{port}");
@@ -103,7 +104,7 @@ impl Bench {
         server
     }
 
-    /// The tenant at a server.
+    /// The tenant's client for a server.
     pub fn client(&self, server: &Server) -> Client {
         Client::new(server.port, &self.api_key)
     }
@@ -143,7 +144,7 @@ impl Bench {
         self.own().key_state(key).unwrap()
     }
 
-    /// Repeats the charge until it has its final answer.
+    /// Repeats the charge until its answer is final.
     pub fn until_answered(&self, key: &str) -> Answer {
         self.own().until_charged(key)
     }
@@ -181,7 +182,7 @@ impl Server {
         assert!(sent.success());
     }
 
-    /// Asks it to stop and waits; gives the exit code.
+    /// Sends SIGTERM, waits, and returns the exit code.
     pub fn terminate(mut self) -> Option<i32> {
         self.signal("TERM");
         self.process.wait().unwrap().code()
@@ -195,7 +196,7 @@ impl Drop for Server {
     }
 }
 
-/// Waits for a condition; a minute is more than anything here should take.
+/// Waits up to a minute for a condition.
 pub fn until(what: &str, condition: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_mins(1);
     while !condition() {
@@ -204,7 +205,7 @@ pub fn until(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// Everything below a directory.
+/// The files in a directory.
 pub fn files(directory: &Path) -> Vec<PathBuf> {
     let entries =
         std::fs::read_dir(directory).map(|entries| entries.flatten().map(|entry| entry.path()).collect());

@@ -1,4 +1,4 @@
-//! What stands between a server and its peer: it hands requests on, and does to transfers what a test tells it.
+//! A relay between a server and its peer that applies planned faults to transfers.
 
 use super::client::{Answer, exchange};
 use std::collections::VecDeque;
@@ -7,36 +7,36 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What happens to one transfer on its way.
+/// The fault of one transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The peer never sees it.
+    /// The peer never sees the transfer.
     Unsent,
-    /// The peer executes it, and the answer is lost.
+    /// The peer executes the transfer, and the answer is lost.
     Lost,
-    /// The peer executes it, and the answer comes after every deadline.
+    /// The peer executes the transfer, and the answer comes after every deadline.
     Late,
-    /// The peer never sees it; somebody says 502.
+    /// The peer never sees the transfer; the relay answers 502.
     BadGateway,
-    /// The peer executes it; somebody says 500.
+    /// The peer executes the transfer; the relay answers 500.
     ServerError,
-    /// The peer executes it, and the answer names another amount.
+    /// The peer executes the transfer, and the answer names another amount.
     OtherAmount,
-    /// The peer executes it, and the answer names another account.
+    /// The peer executes the transfer, and the answer names another account.
     OtherAccount,
 }
 
 pub const FAULTS: [Fault; 5] =
     [Fault::Unsent, Fault::Lost, Fault::Late, Fault::BadGateway, Fault::ServerError];
 
-/// A relay; it ends with the test.
+/// A relay that ends with the test.
 pub struct Relay {
     pub port: u16,
     plan: Arc<Mutex<VecDeque<Fault>>>,
 }
 
 impl Relay {
-    /// To the server on `upstream`.
+    /// Relays to the server on port `upstream`.
     pub fn to(upstream: u16) -> Relay {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (port, plan) = (listener.local_addr().unwrap().port(), Arc::<Mutex<VecDeque<Fault>>>::default());
@@ -44,14 +44,14 @@ impl Relay {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let told = Arc::clone(&told);
-                // A connection that breaks is what relays are for.
+                // Broken connections are expected here.
                 std::thread::spawn(move || relay(stream, upstream, &told));
             }
         });
         Relay { port, plan }
     }
 
-    /// What happens to the next transfers; the ones after that pass.
+    /// Plans the faults of the next transfers; later ones pass.
     pub fn plan(&self, faults: &[Fault]) {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner).extend(faults);
     }

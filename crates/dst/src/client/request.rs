@@ -1,7 +1,7 @@
 //! Requests: pure functions of the numbers of key and body, so that every retry asks for the same.
 
 use super::ClientKnowledge;
-use crate::chance::{Chance, mix};
+use crate::chance::Chance;
 use crate::provider::{DECLINED, LAPSING, MOODY, VISA};
 use crate::script::Ask;
 use crate::store::START;
@@ -276,7 +276,7 @@ impl Ask {
 
 fn ledger_request(key: u64, body: u64, known: &ClientKnowledge, id: Ulid) -> Option<ClientRequest> {
     let request = request(LEDGER_TENANT, "keep", key, body, id)?;
-    let mut chance = Chance::new(mix(&[key, body, 31]));
+    let mut chance = Chance::at(&[key, body, 31, 0]);
     let tag = format!("{key}/{body}");
     let dollars = ["world", "alice", "bob", "carol", "dora", "grace"];
     let from = chance.pick(&dollars, "world");

@@ -134,16 +134,16 @@ impl Connector {
     /// The call as a broken connector sends it.
     fn twisted(&self, mut call: ProviderCall, chance: &mut Chance) -> ProviderCall {
         match self.bug {
-            Some(Bug::KeyFresh) => call.key = format!("{}{}", call.key, chance.word()),
+            Some(Bug::KeyFresh) => call.key = format!("{}{}", call.key, chance.next_u64()),
             Some(Bug::KeyConstant) => call.key = "cf".into(),
             Some(Bug::CaptureKeyFresh) if call.step == ProviderStep::Capture => {
-                call.key = format!("{}{}", call.key, chance.word());
+                call.key = format!("{}{}", call.key, chance.next_u64());
             }
             Some(Bug::RefundKeyFresh) if call.step == ProviderStep::Refund => {
-                call.key = format!("{}{}", call.key, chance.word());
+                call.key = format!("{}{}", call.key, chance.next_u64());
             }
             Some(Bug::PayoutKeyFresh) if call.step == ProviderStep::Payout => {
-                call.key = format!("{}{}", call.key, chance.word());
+                call.key = format!("{}{}", call.key, chance.next_u64());
             }
             Some(Bug::RefundKeyShared) if call.step == ProviderStep::Refund => {
                 call.key = format!("re{}", call.payment);

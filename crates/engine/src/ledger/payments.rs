@@ -15,7 +15,7 @@ use counterfoil_core::outbox::Flow;
 use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::{CreateCharge, NewCharge};
 use counterfoil_core::payments::flow::SagaAction;
-use counterfoil_core::payments::ledger::decide::{DecisionContext, add_delta, captured, end, reserve};
+use counterfoil_core::payments::ledger::decide::{DecisionContext, add_delta, end, post_charge, reserve};
 use counterfoil_core::payments::ledger::{AccountSelector, End};
 use counterfoil_core::payments::{PaymentSubject, Work};
 use counterfoil_core::types::flaw::Flaw;
@@ -152,7 +152,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
             Credit::Suspense => self.suspense(charge).await?,
             Credit::Destination => self.credited(charge).await?,
         };
-        let transaction = captured(charge, receivable.id, credited.id, now)
+        let transaction = post_charge(charge, receivable.id, credited.id, now)
             .map_err(|bad| format!("the charge's posting has bad legs: {bad:?}"))?;
         booking.post(transaction, [&receivable, &credited])
     }

@@ -11,7 +11,7 @@ use crate::policy::PROJECTION_INTERVAL;
 use crate::recent::{Gained, Owned, Run, count, entries};
 use crate::signal::Signal;
 use crate::world::World;
-use counterfoil_core::ledger::snapshot::{Cursor, FeedReader, Snapshot, superfluous};
+use counterfoil_core::ledger::snapshot::{Cursor, FeedReader, Snapshot, snapshot_to_drop};
 use counterfoil_core::ledger::totals::Totals;
 use counterfoil_core::types::id::SetId;
 use counterfoil_core::types::limits::{SCAN_MAX, SNAPSHOT_EVERY, SNAPSHOTS_MAX};
@@ -187,7 +187,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         let next = Snapshot { tenant, account, position: last.position, at: last.at, totals };
         let Some(id) = self.next_id(self.store.now()).await else { return Ok(tail.totals.entries) };
         let mut set = ChangeSet::new(SetId::from_i64(id)).insert(next);
-        if let Some(position) = superfluous(&next, &older) {
+        if let Some(position) = snapshot_to_drop(&next, &older) {
             set = set.remove(RowKey::Snapshot(tenant, account, position), 1);
             older.retain(|snapshot| snapshot.position != position);
         }

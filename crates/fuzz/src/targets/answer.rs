@@ -1,14 +1,14 @@
-//! A provider's answers, through the connector and a real socket: whatever comes back, nothing is believed that is not
-//! there.
+//! A provider's answers, through the connector and a real socket: the connector believes nothing
+//! that the bytes do not say.
 
-use super::mouth::{http, mouth, read, storable};
+use super::prepared_server::{http, prepared_server, read, storable};
 use crate::target::{Check, Kind, Target};
 use counterfoil_core::payments::provider::{Approval, LookupResult, ProviderOutcome, ProviderStep, Stands};
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
 use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup, ProviderProfile};
-use counterfoil_gateway_stripe::{Bounds, Settings, StripeGateway};
+use counterfoil_gateway_stripe::{ProfileOverrides, StripeGateway, StripeSettings};
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -71,7 +71,7 @@ pub(super) const TARGET: Target = Target {
     start,
 };
 
-/// What the first byte of an input asks for.
+/// Statuses, chosen by the first byte of an input.
 const STATUSES: [u16; 16] = [200, 200, 200, 201, 299, 300, 304, 400, 401, 402, 403, 404, 409, 429, 500, 503];
 /// Second bytes: a call, a search, or a call whose answer is the input itself, byte by byte.
 const RAW: u8 = 2;
@@ -115,7 +115,7 @@ fn seeds() -> Vec<Vec<u8>> {
 
 fn start() -> Check {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-    // Bytes that are no whole answer spoil their connection, so they have a provider of their own.
+    // Malformed answers break their connection, so they have a separate provider.
     let (says, gateway) = runtime.block_on(provider(true));
     let (says_raw, gateway_raw) = runtime.block_on(provider(false));
     Box::new(move |input| {
@@ -130,7 +130,8 @@ fn start() -> Check {
             RAW => {
                 let outcome = runtime.block_on(gateway_raw.call(call(&gateway_raw)));
                 if let ProviderOutcome::Approved(approval) = &outcome {
-                    // The frame is the connector's to read; what it approves must at least be in the bytes.
+                    // The connector parses the frame; an approved field must at least occur in the
+                    // bytes.
                     let text = String::from_utf8_lossy(body);
                     assert!(text.contains("HTTP/1.1 2") || text.contains("HTTP/1.0 2"), "{approval:?}");
                     assert!(text.contains("\"id\"") && text.contains("\"status\""), "{approval:?}");
@@ -185,7 +186,7 @@ fn search(runtime: &Runtime, gateway: &StripeGateway, status: u16, body: &[u8]) 
     })
 }
 
-/// Nothing is approved, declined or rejected that the answer does not say.
+/// Checks that the answer says everything the connector approved, declined or rejected.
 fn believed(outcome: &ProviderOutcome, status: u16, body: &[u8]) {
     match outcome {
         ProviderOutcome::Approved(approval) => {
@@ -214,7 +215,7 @@ fn believed(outcome: &ProviderOutcome, status: u16, body: &[u8]) {
     }
 }
 
-/// Whether everything an approval says is written in the payment.
+/// Whether the payment contains everything an approval says.
 fn stands_in(approval: &Approval, intent: &Value) -> bool {
     let (status, moved) = if approval.stands == Stands::Captured {
         ("succeeded", &intent["amount_received"])
@@ -267,13 +268,13 @@ fn call(gateway: &StripeGateway) -> ProviderCall {
     }
 }
 
-/// A provider that says what it is told to, and the connector to it.
+/// Starts a provider with prepared answers, and a connector to it.
 async fn provider(stays: bool) -> (Arc<Mutex<Vec<u8>>>, StripeGateway) {
-    let (says, address) = mouth(stays).await;
-    let settings = Settings {
+    let (says, address) = prepared_server(stays).await;
+    let settings = StripeSettings {
         url: Masked::new(format!("stripe+http://sk_test_1@{address}")),
         profile: ProviderProfile::named("stripe").expect("a profile"),
-        bounds: Bounds::default(),
+        bounds: ProfileOverrides::default(),
         timeout: Duration::from_secs(20),
         connections_max: 4,
     };

@@ -1,4 +1,5 @@
-//! Configuration: any file and any variables are settings or a list of problems, and no problem shows a credential.
+//! Configuration: any file and any variables give settings or a list of problems, and no problem
+//! shows a credential.
 
 use crate::config::{Override, Settings};
 use crate::target::{Check, Kind, Target, texts};
@@ -47,7 +48,7 @@ pub(super) const TARGET: Target = Target {
     start,
 };
 
-/// Put into the middle of values that may hold a credential.
+/// Inserted into values that may hold a credential.
 const CREDENTIAL: &str = "9SECRET9";
 
 fn seeds() -> Vec<Vec<u8>> {
@@ -59,7 +60,7 @@ fn seeds() -> Vec<Vec<u8>> {
         "x = 1\0COUNTERFOIL_SERVER__LISTEN=nonsense\nCOUNTERFOIL_LOG__FORMAT=json",
         "\0COUNTERFOIL_GATEWAY__URL=stripe+https://sk_live_1@h/\nCOUNTERFOIL_X__Y=1",
     ]);
-    // Every setting there is, one file each.
+    // One file per setting.
     let settings = Settings::load(None, std::iter::empty(), Vec::new());
     assert!(settings.is_ok(), "the defaults agree");
     for line in crate::config::reference().lines().filter(|line| line.contains('.')) {
@@ -79,7 +80,7 @@ fn start() -> Check {
     let folder = tempfile::tempdir_in(memory()).expect("a folder");
     let path = folder.path().join("counterfoil.toml");
     Box::new(move |input| {
-        // The owner of the path's folder lives as long as the check.
+        // The path's directory lives as long as the check.
         let _kept = &folder;
         let (file, variables) = match input.iter().position(|byte| *byte == 0) {
             Some(end) => (&input[..end], String::from_utf8_lossy(&input[end + 1..])),
@@ -105,7 +106,7 @@ fn start() -> Check {
     })
 }
 
-/// However a URL is broken, what is wrong with it is said without repeating it.
+/// Errors about a broken URL never repeat its credentials.
 fn keeps_credentials(text: &str) {
     let middle = text.floor_char_boundary(text.len() / 2);
     let (head, tail) = text.split_at(middle);
@@ -118,7 +119,7 @@ fn keeps_credentials(text: &str) {
     }
 }
 
-/// Where files cost no disk.
+/// A directory in memory, where files cost no disk writes.
 pub(super) fn memory() -> std::path::PathBuf {
     let memory = std::path::PathBuf::from("/dev/shm");
     if memory.is_dir() { memory } else { std::env::temp_dir() }

@@ -34,7 +34,7 @@ pub(super) const TARGET: Target = Target {
     start,
 };
 
-/// Numbers each new one is compared with.
+/// Earlier numbers that a new number is compared with.
 const KEPT: usize = 32;
 
 fn seeds() -> Vec<Vec<u8>> {
@@ -112,7 +112,7 @@ fn start() -> Check {
     })
 }
 
-/// Both readings mean the same number.
+/// Checks that both readings mean the same number.
 pub(super) fn agree(number: &Decimal, second: &Number) {
     let whole = second.exponent >= 0;
     assert_eq!(number.is_integer(), whole, "whole");

@@ -89,14 +89,14 @@ fn start() -> Check {
     })
 }
 
-/// Whether every escape is one, and what they stand for is UTF-8, in each half of each pair.
+/// Whether every escape is valid and decodes to UTF-8, in each half of each pair.
 fn sound(input: &[u8]) -> bool {
     let pairs: Vec<&[u8]> = input.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()).collect();
     let halves = pairs.iter().flat_map(|pair| pair.splitn(2, |byte| *byte == b'='));
     halves.into_iter().all(text) && pairs.len() <= ITEMS_MAX
 }
 
-/// Whether bytes and escapes make one text together.
+/// Whether bytes and escapes decode to UTF-8 together.
 fn text(half: &[u8]) -> bool {
     let mut bytes = Vec::new();
     for (piece, escaped) in half.split(|byte| *byte == b'%').zip((0..).map(|place| place > 0)) {
@@ -114,7 +114,7 @@ fn text(half: &[u8]) -> bool {
     String::from_utf8(bytes).is_ok()
 }
 
-/// The value, written as a form again, means itself; nothing was lost on the way in.
+/// Checks that the value, written as a form again, has the same meaning and has lost nothing.
 fn meant(json: &Json, layout: &Layout, fields: usize) {
     let mut flat = Vec::new();
     flatten(json, String::new(), &mut flat);

@@ -1,12 +1,14 @@
-//! JSON bodies and their canonical bytes against the second reader, and against serde's where both take the input.
+//! JSON bodies and their canonical bytes against the second reader, and against serde's where both
+//! accept the input.
 
 use super::decimal::agree;
 use super::naive::{self, Number, Value};
-use crate::dice::Dice;
+use crate::mutate::prng_of;
 use crate::target::{Check, Kind, Target, texts};
 use counterfoil_core::idempotency::fingerprint::{Fingerprint, FingerprintInput};
 use counterfoil_core::types::id::TenantId;
 use counterfoil_core::types::json::{Json, canonical};
+use counterfoil_prng::Prng;
 use std::collections::VecDeque;
 
 pub(super) const TARGET: Target = Target {
@@ -52,7 +54,7 @@ pub(super) const TARGET: Target = Target {
     start,
 };
 
-/// Bodies each new one is compared with.
+/// Earlier bodies that a new body is compared with.
 const KEPT: usize = 16;
 
 fn seeds() -> Vec<Vec<u8>> {
@@ -93,7 +95,7 @@ fn start() -> Check {
         third(input, json);
         let bytes = canonical_of(json);
         assert_eq!(Json::parse(&bytes).as_ref(), Ok(json), "the canonical bytes read back");
-        let respelled = spell(&second, &mut Dice::of(input));
+        let respelled = spell(&second, &mut prng_of(input));
         let again = Json::parse(respelled.as_bytes()).unwrap_or_else(|error| panic!("{error}: {respelled}"));
         assert_eq!(canonical_of(&again), bytes, "spelled as {respelled}");
         let print = fingerprint(json);
@@ -148,7 +150,8 @@ fn same(json: &Json, second: &Value) {
     }
 }
 
-/// What serde makes of it. It holds numbers as doubles, so it refuses or rounds what only exact decimals can hold.
+/// Compares with serde, which holds numbers as doubles and therefore refuses or rounds exact
+/// decimals.
 fn third(input: &[u8], json: &Json) {
     match serde_json::from_slice::<serde_json::Value>(input) {
         Ok(value) => alike(json, &value),
@@ -183,27 +186,27 @@ fn alike(json: &Json, value: &serde_json::Value) {
     }
 }
 
-/// The value once more: members in another order, other white space, other escapes, other numerals.
-fn spell(value: &Value, dice: &mut Dice) -> String {
-    let space = *dice.pick(&["", "", " ", "\n\t", " \r"]).unwrap_or(&"");
+/// Writes the value differently: other order of members, white space, escapes and numerals.
+fn spell(value: &Value, prng: &mut Prng) -> String {
+    let space = prng.pick(&["", "", " ", "\n\t", " \r"], "");
     let spelled = match value {
         Value::Null => "null".to_owned(),
         Value::Bool(truth) => truth.to_string(),
-        Value::Number(number) => spell_number(number, dice),
-        Value::Text(text) => spell_text(text, dice),
+        Value::Number(number) => spell_number(number, prng),
+        Value::Text(text) => spell_text(text, prng),
         Value::List(list) => {
-            let list: Vec<String> = list.iter().map(|value| spell(value, dice)).collect();
+            let list: Vec<String> = list.iter().map(|value| spell(value, prng)).collect();
             format!("[{}{space}]", list.join(","))
         }
         Value::Map(map) => {
             let mut members: Vec<String> = map
                 .iter()
-                .map(|(name, value)| format!("{space}{}:{}", spell_text(name, dice), spell(value, dice)))
+                .map(|(name, value)| format!("{space}{}:{}", spell_text(name, prng), spell(value, prng)))
                 .collect();
-            if dice.once_in(2) {
+            if prng.once_in(2) {
                 members.reverse();
             }
-            let turn = dice.below(members.len());
+            let turn = prng.index(members.len());
             members.rotate_left(turn);
             format!("{{{}}}", members.join(","))
         }
@@ -211,13 +214,13 @@ fn spell(value: &Value, dice: &mut Dice) -> String {
     format!("{space}{spelled}{space}")
 }
 
-fn spell_number(number: &Number, dice: &mut Dice) -> String {
+fn spell_number(number: &Number, prng: &mut Prng) -> String {
     let sign = if number.negative { "-" } else { "" };
     if number.digits.is_empty() {
-        return (*dice.pick(&["0", "-0", "0.0", "0e7", "-0.00E-9"]).unwrap_or(&"0")).to_owned();
+        return prng.pick(&["0", "-0", "0.0", "0e7", "-0.00E-9"], "0").to_owned();
     }
-    let (mark, zeros) = (dice.pick(&['e', 'E']).unwrap_or(&'e'), "0".repeat(dice.below(4)));
-    match dice.below(3) {
+    let (mark, zeros) = (prng.pick(&['e', 'E'], 'e'), "0".repeat(prng.index(4)));
+    match prng.index(3) {
         0 => format!("{sign}{}{mark}{}", number.digits, number.exponent),
         1 => {
             let exponent = number.exponent - i128::try_from(zeros.len()).unwrap_or(0);
@@ -230,14 +233,14 @@ fn spell_number(number: &Number, dice: &mut Dice) -> String {
     }
 }
 
-fn spell_text(text: &str, dice: &mut Dice) -> String {
+fn spell_text(text: &str, prng: &mut Prng) -> String {
     let mut spelled = String::from("\"");
     for character in text.chars() {
         let must = matches!(character, '"' | '\\' | '\0'..='\u{1f}');
-        if must || dice.once_in(4) {
+        if must || prng.once_in(4) {
             for unit in character.encode_utf16(&mut [0; 2]) {
                 let (lower, upper) = (format!("\\u{unit:04x}"), format!("\\u{unit:04X}"));
-                spelled.push_str(if dice.once_in(2) { &lower } else { &upper });
+                spelled.push_str(if prng.once_in(2) { &lower } else { &upper });
             }
         } else {
             spelled.push(character);

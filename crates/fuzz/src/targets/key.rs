@@ -1,4 +1,4 @@
-//! The `Idempotency-Key` header against a second reading of it.
+//! The `Idempotency-Key` header against a second parser.
 
 use crate::target::{Check, Kind, Target, texts};
 use counterfoil_core::idempotency::key::{IdempotencyKey, KeyError};
@@ -39,7 +39,7 @@ fn start() -> Check {
     })
 }
 
-/// The rule, written down once more: from the outside in, over characters, with nothing shared.
+/// The rule, implemented again over characters, from the outside in, with no shared code.
 fn second(header: &[u8]) -> Option<String> {
     // A header is text; every byte beyond ASCII is refused anyway.
     let text: String = header.iter().map(|byte| char::from(*byte)).collect();
@@ -59,7 +59,8 @@ fn unquoted(inside: &str) -> Option<String> {
     let mut plain = first.contains('"');
     let mut after_pair = false;
     for piece in pieces {
-        // An empty piece between two backslashes is an escaped backslash; the piece after it is plain.
+        // An empty piece between two backslashes is an escaped backslash; the piece after it is
+        // plain.
         if after_pair {
             plain |= piece.contains('"');
             key.push_str(piece);
@@ -75,7 +76,7 @@ fn unquoted(inside: &str) -> Option<String> {
             return None;
         }
     }
-    // A last escape that lacks its character took the closing quote for it.
+    // A last escape without its character has consumed the closing quote.
     let dangling = inside.chars().rev().take_while(|character| *character == '\\').count() % 2 == 1;
     (!plain && !dangling).then_some(key)
 }

@@ -1,4 +1,4 @@
-//! Metadata as the stores keep it: whatever reads, is written and read again the same.
+//! Metadata in the stores' format: text that parses is written and parsed again without change.
 
 use crate::target::{Check, Kind, Target, texts};
 use counterfoil_core::types::mask::Masked;
@@ -43,7 +43,7 @@ fn start() -> Check {
         if let Some(read) = &read {
             comes_back(read);
         }
-        // The input as pairs: names and values that no client could send are kept all the same.
+        // The input as pairs; names and values that no client could send are kept too.
         let mut lines = text.split('\n');
         let mut pairs = Metadata::new();
         while let Some(name) = lines.next() {
@@ -57,8 +57,8 @@ fn start() -> Check {
 fn comes_back(metadata: &Metadata) {
     let text = encode(metadata);
     assert_eq!(decode(&text).as_ref(), Some(metadata), "{text}");
-    let parsed: serde_json::Value = serde_json::from_str(&text).expect("what is stored is JSON");
-    let object = parsed.as_object().expect("what is stored is an object");
+    let parsed: serde_json::Value = serde_json::from_str(&text).expect("stored metadata is JSON");
+    let object = parsed.as_object().expect("stored metadata is an object");
     assert_eq!(object.len(), metadata.len());
     for (name, value) in metadata {
         assert_eq!(

@@ -1,5 +1,3 @@
-//! Every target.
-
 mod answer;
 mod config;
 mod decimal;
@@ -7,10 +5,10 @@ mod form;
 mod json;
 mod key;
 mod metadata;
-mod mouth;
 mod naive;
 mod names;
 mod peer;
+mod prepared_server;
 mod record;
 mod reference;
 mod request;
@@ -19,7 +17,6 @@ mod webhook;
 
 use crate::target::Target;
 
-/// All of them.
 pub const TARGETS: [Target; 14] = [
     key::TARGET,
     json::TARGET,

@@ -1,5 +1,5 @@
-//! A second JSON reader: recursive, on characters, slow and plain. It shares nothing with the core's but the bounds the
-//! core documents.
+//! A second JSON parser: recursive, on characters, slow and plain. It shares only the documented
+//! bounds with the core's.
 
 use counterfoil_core::types::decimal::{DIGITS_MAX, EXPONENT_MAX};
 use counterfoil_core::types::json::{DEPTH_MAX, ITEMS_MAX, MEMBERS_MAX};
@@ -24,7 +24,7 @@ pub(super) struct Number {
     pub(super) exponent: i128,
 }
 
-/// Reads a body that is exactly one value.
+/// Parses a body that is exactly one value.
 pub(super) fn read(input: &[u8]) -> Option<Value> {
     let text = std::str::from_utf8(input).ok()?;
     let mut reader = Reader { rest: text, items: 0 };
@@ -47,7 +47,7 @@ impl Reader<'_> {
         self.rest.strip_prefix(word).inspect(|rest| self.rest = rest).is_some()
     }
 
-    /// The same after white space.
+    /// Accepts a word after white space.
     fn token(&mut self, word: &str) -> bool {
         self.space();
         self.eat(word)
@@ -126,8 +126,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What follows an opening quote, up to the closing one. Collected as UTF-16, where surrogates are paired at the
-    /// end and not on the way.
+    /// Parses a string after its opening quote. Collects UTF-16 and pairs surrogates at the end.
     fn text(&mut self) -> Option<String> {
         let mut units = Vec::new();
         loop {
@@ -167,7 +166,7 @@ impl Reader<'_> {
 }
 
 impl Number {
-    /// Reads a text that is exactly one number, within the bounds.
+    /// Parses a text that is exactly one number, within the bounds.
     pub(super) fn read(text: &str) -> Option<Number> {
         let (negative, unsigned) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -197,7 +196,7 @@ impl Number {
             return Some(Number { negative: false, digits: String::new(), exponent: 0 });
         }
         let power = power.trim_start_matches('0');
-        // No input is long enough for a longer exponent to be brought back by its digits.
+        // No input has enough digits to compensate a longer exponent.
         let power: i128 =
             if power.len() > 30 { 10_i128.pow(30) } else { format!("0{power}").parse().ok()? };
         let power = if exponent.is_some_and(|text| text.starts_with('-')) { -power } else { power };
@@ -208,7 +207,7 @@ impl Number {
         bounded.then(|| Number { negative, digits: trimmed.to_owned(), exponent })
     }
 
-    /// As digits alone, if it has no fraction and is no longer than this.
+    /// The number as digits, if it has no fraction and at most this length.
     pub(super) fn integer(&self, length_max: usize) -> Option<String> {
         let zeros = usize::try_from(self.exponent).ok()?;
         (self.digits.len() + zeros <= length_max).then_some(())?;

@@ -1,4 +1,5 @@
-//! The small languages: names, codes, scopes, and every word a store keeps. What reads is written as it was read.
+//! The small languages: names, codes, scopes, and every stored word. Text that parses is written as
+//! it was.
 
 use crate::target::{Check, Kind, Target, texts};
 use counterfoil_core::audit;
@@ -99,7 +100,7 @@ fn tenant_like(text: &str) -> bool {
     TenantName::parse(text).is_ok()
 }
 
-/// What each list of words calls the word it read.
+/// The parsed word of each list of words.
 fn words(text: &str) -> [Option<&'static str>; 12] {
     [
         audit::AuditKind::parse(text).map(audit::AuditKind::name),

@@ -1,7 +1,7 @@
-//! A peer's answers, through its connector and a real socket: no transfer is taken for ours that is not written in what the
-//! peer said, whatever else it said.
+//! A peer's answers, through its connector and a real socket: a transfer counts as ours only if the
+//! peer's answer says so.
 
-use super::mouth::{http, mouth, read, storable};
+use super::prepared_server::{http, prepared_server, read, storable};
 use crate::target::{Check, Kind, Target};
 use counterfoil_core::payments::provider::{
     Approval, Cause, LookupResult, ProviderFault, ProviderOutcome, ProviderStep, Stands,
@@ -12,7 +12,7 @@ use counterfoil_core::types::money::Money;
 use counterfoil_core::types::peer::PeerName;
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup};
-use counterfoil_gateway_peer::{PeerGateway, Settings};
+use counterfoil_gateway_peer::{PeerGateway, PeerSettings};
 use counterfoil_transport::TransportLimits;
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
@@ -71,13 +71,14 @@ pub(super) const TARGET: Target = Target {
     start,
 };
 
-/// What the first byte of an input asks for.
+/// Statuses, chosen by the first byte of an input.
 const STATUSES: [u16; 16] = [200, 201, 201, 299, 300, 304, 400, 400, 401, 403, 404, 409, 422, 429, 500, 503];
 const DESTINATIONS: [&str; 2] = ["ac_theirs", "alice"];
 
 fn seeds() -> Vec<Vec<u8>> {
     let transfer = r#"{"id":"tr_1","object":"transfer","from":"ac_ours","to":"ac_theirs","amount":400,"currency":"USD","status":"posted","hold":false,"amount_posted":400,"metadata":{"counterfoil_payment":"po_1"}}"#;
-    // One text is both the record of a key and the transfer it made: the peer says the same to every question.
+    // One text is both the record of a key and its transfer: the peer gives the same answer to
+    // every question.
     let both = format!(
         r#"{{"state":"completed","resource":{{"type":"transfer","id":"tr_1"}},{}"#,
         transfer.get(1..).unwrap_or_default()
@@ -125,7 +126,7 @@ fn start() -> Check {
     })
 }
 
-/// Nothing is approved, declined or rejected that the answer does not say.
+/// Checks that the answer says everything the connector approved, declined or rejected.
 fn believed(outcome: &ProviderOutcome, destination: &str, status: u16, body: &[u8]) {
     match outcome {
         ProviderOutcome::Approved(approval) => {
@@ -157,11 +158,12 @@ fn believed(outcome: &ProviderOutcome, destination: &str, status: u16, body: &[u
     }
 }
 
-/// The peer is asked twice, and says the same: the body is the record of the key and the transfer in one.
+/// Checks a lookup. The peer is asked twice and gives the same answer, so the body is both the
+/// key's record and the transfer.
 fn looked_up(found: &LookupResult, status: u16, body: &[u8]) {
     match found {
         LookupResult::Payment(ProviderOutcome::Approved(approval)) => {
-            assert_eq!(status, 200, "a record is told with 200");
+            assert_eq!(status, 200, "a record is answered with 200");
             let Some(json) = read(body) else { return };
             assert!(stands_in(approval, &json, None), "{approval:?}");
             let made = json["resource"]["id"].as_str().expect("the key names what it made");
@@ -184,7 +186,7 @@ fn looked_up(found: &LookupResult, status: u16, body: &[u8]) {
     }
 }
 
-/// Whether everything an approval says is written in the transfer, and it is ours only if it is between our accounts.
+/// Whether the transfer contains everything an approval says, and is between our accounts.
 fn stands_in(approval: &Approval, transfer: &Value, destination: Option<&str>) -> bool {
     let amounts = (transfer["amount"].as_i64(), transfer["amount_posted"].as_i64());
     let (Some(amount), Some(posted)) = amounts else { return false };
@@ -232,10 +234,10 @@ fn lookup(gateway: &PeerGateway) -> ProviderLookup {
     ProviderLookup { binding, step, key, payment, reference, amount }
 }
 
-/// A peer that says what it is told to, and the connector to it.
+/// Starts a peer with prepared answers, and a connector to it.
 async fn peer() -> (Arc<Mutex<Vec<u8>>>, PeerGateway) {
-    let (says, address) = mouth(true).await;
-    let settings = Settings {
+    let (says, address) = prepared_server(true).await;
+    let settings = PeerSettings {
         name: PeerName::parse("eu").expect("a name"),
         url: Masked::new(format!("counterfoil+http://sk_test_1@{address}/ac_ours")),
         retention: Span::from_ms(86_400_000),

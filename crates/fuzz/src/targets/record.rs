@@ -1,8 +1,8 @@
-//! Stored records: whatever stands in a cell of the embedded store's file is read, or is an error that says so; and
-//! whatever is written comes back.
+//! Stored records: any value in a cell of the embedded store's file is read or gives an error, and
+//! written rows read back unchanged.
 
 use super::config::memory;
-use crate::dice::Dice;
+use crate::mutate::prng_of;
 use crate::target::{Check, Kind, Target};
 use counterfoil_core::audit::AuditRecord;
 use counterfoil_core::idempotency::claim::{Claim, ClaimState};
@@ -50,11 +50,11 @@ pub(super) const TARGET: Target = Target {
     start,
 };
 
-/// Sets before the file is made anew.
+/// Change sets before the file is created again.
 const FILE: i64 = 20_000;
 
 fn seeds() -> Vec<Vec<u8>> {
-    // Each cell with a number, a text and bytes of the lengths that columns have.
+    // Each cell with a number, a text and bytes of the columns' lengths.
     let mut seeds = Vec::new();
     for cell in 0..=u8::MAX {
         for (shape, bytes) in [(0, &b"\0\0\0\0\0\0\0\x02"[..]), (1, b"completed"), (2, &[7; 32]), (3, b"")] {
@@ -76,14 +76,17 @@ fn start() -> Check {
     })
 }
 
-/// A store with a row of every kind, and a second connection to its file that knows no rules.
+/// A store with a row of every kind, and a second connection to its file without triggers.
 struct File {
+    /// Reads the file that `raw` damages.
     store: EmbeddedStore,
+    /// Another store, to write to: a foreign write stops an open one.
+    live: EmbeddedStore,
     raw: Connection,
     cells: Vec<(String, String)>,
     runtime: Runtime,
     sets: i64,
-    _folder: TempDir,
+    _folders: [TempDir; 2],
 }
 
 impl File {
@@ -97,6 +100,11 @@ impl File {
         let ended = claim_in(2, ClaimState::Completed(settled(b"{}", at(4))));
         runtime.block_on(store.commit(set(2).insert(ended))).expect("an ended claim");
         let _ = runtime.block_on(store.commit(set(3).shift(moving(1, FLOOR, posted(5)))));
+        store.close();
+        let store = EmbeddedStore::open_read_only(folder.path()).expect("the same store");
+        let other = tempfile::tempdir_in(memory()).expect("a folder");
+        let live =
+            EmbeddedStore::open(other.path(), Options { readers: 1, ..Options::default() }).expect("a store");
         let raw = Connection::open(folder.path().join("counterfoil.db")).expect("a connection");
         raw.execute_batch("PRAGMA ignore_check_constraints = ON; PRAGMA synchronous = OFF")
             .expect("no rules");
@@ -108,7 +116,7 @@ impl File {
         for table in
             column(&raw, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
         {
-            // The store read its own secret and format when it was opened.
+            // The store reads its secret and format only when it opens.
             if table == "meta" {
                 continue;
             }
@@ -116,10 +124,11 @@ impl File {
                 cells.push((table.clone(), name));
             }
         }
-        File { store, raw, cells, runtime, sets: 10, _folder: folder }
+        File { store, live, raw, cells, runtime, sets: 10, _folders: [folder, other] }
     }
 
-    /// Puts a value into a cell of every row of a table, reads everything, and puts the old values back.
+    /// Puts a value into a cell of every row of a table, reads everything, and restores the old
+    /// values.
     fn damage(&mut self, cell: u8, shape: u8, bytes: &[u8]) -> Kind {
         let (table, column) = self.cells[usize::from(cell) % self.cells.len()].clone();
         let value = match shape % 5 {
@@ -132,7 +141,8 @@ impl File {
             2 => Value::Blob(bytes.to_vec()),
             _ => Value::Null,
         };
-        // An open transaction would not be seen by the store's connections; an undone one leaves no trace.
+        // The store's connections would not see an open transaction; a rolled-back one leaves no
+        // trace.
         self.raw
             .execute_batch(&format!("CREATE TEMP TABLE old AS SELECT * FROM main.{table}"))
             .expect("a copy");
@@ -192,14 +202,14 @@ impl File {
         read
     }
 
-    /// Rows with the input's bytes and texts in them read back as they were written.
+    /// Checks that rows with the input's bytes and texts read back unchanged.
     fn comes_back(&mut self, salt: u8, bytes: &[u8]) -> Kind {
         self.sets += 1;
         let number = self.sets * 1_000 + i64::from(salt);
-        let mut dice = Dice::of(bytes);
+        let mut prng = prng_of(bytes);
         let text = String::from_utf8_lossy(bytes).into_owned();
         let words: Vec<String> = text.split('\n').map(str::to_owned).collect();
-        let mut word = || dice.pick(&words).cloned().unwrap_or_default();
+        let mut word = || words[prng.index(words.len())].clone();
         let metadata: BTreeMap<String, Masked<String>> =
             (0..words.len()).map(|_| (word(), Masked::new(word()))).collect();
         let order = ChargeOrder {
@@ -225,10 +235,10 @@ impl File {
         let keys: Vec<RowKey> = rows.iter().map(Row::key).collect();
         let set = rows.iter().cloned().fold(ChangeSet::new(SetId::from_i64(self.sets)), ChangeSet::insert);
         self.runtime.block_on(async {
-            self.store.commit(set).await.expect("new rows");
-            let read = self.store.read(keys.clone()).await.expect("rows that were written");
+            self.live.commit(set).await.expect("new rows");
+            let read = self.live.read(keys.clone()).await.expect("rows that were written");
             assert_eq!(read, rows.map(Some), "what was written");
-            let feed = self.store.feed(Position(0), 100_000).await.expect("the feed");
+            let feed = self.live.feed(Position(0), 100_000).await.expect("the feed");
             assert!(feed.iter().any(|commit| commit.touched == keys), "what was touched");
         });
         Kind::of(format!("back {}", words.len().min(5)))

@@ -1,4 +1,4 @@
-//! References: whatever opens is exactly what this instance would have sealed.
+//! References: text that opens is exactly the text this instance would have sealed.
 
 use crate::target::{Check, Kind as Answer, Target};
 use counterfoil_core::types::digest::MacKey;
@@ -59,7 +59,7 @@ fn start() -> Check {
             }
         }
         assert!(opened.len() <= 1, "one text, two kinds: {opened:?}");
-        // An id drawn from the input goes out and comes back.
+        // An id from the input goes out and comes back.
         let mut bytes = [0; 8];
         bytes.iter_mut().zip(input).for_each(|(place, byte)| *place = *byte);
         let id = i64::from_be_bytes(bytes);

@@ -1,9 +1,10 @@
-//! Whole requests through the router and the engine: paths, queries, cursors, headers, keys, bodies.
+//! Whole requests through the router and the engine: paths, queries, cursors, headers, keys,
+//! bodies.
 //!
-//! Whatever is sent, the answer is a success or a problem of the closed list, the same request under the same key is
-//! answered with the same bytes, and the ledger balance at the end.
+//! Every answer is a success or a problem of the closed list. The same request under the same key
+//! gets the same bytes, and the ledger balances at the end.
 
-use crate::dice::Dice;
+use crate::mutate::prng_of;
 use crate::target::{Check, Kind, Target, texts};
 use axum::Router;
 use axum::body::Body;
@@ -104,7 +105,7 @@ pub(super) const TARGET: Target = Target {
     start,
 };
 
-/// Requests before the ledger are checked and a new world begins.
+/// Requests before the ledger is checked and a new world begins.
 const WORLD: u64 = 400;
 const SECRET: &str = "sk_fuzz";
 
@@ -163,7 +164,7 @@ struct World {
     runtime: Runtime,
     router: Router,
     engine: FuzzEngine,
-    /// What the braces of an input stand for.
+    /// Replacements for the braces of an input.
     names: Vec<(&'static str, String)>,
     asked: u64,
 }
@@ -231,7 +232,7 @@ impl World {
         Kind::of(format!("{method} {route:?} {} {code:?} {said}", answer.status.is_success()))
     }
 
-    /// The request an input stands for, if HTTP can carry it.
+    /// The request of an input, if HTTP can carry it.
     fn request(&self, input: &[u8]) -> Option<Request<Body>> {
         let end = input.windows(2).position(|pair| pair == b"\n\n");
         let (head, body) = end.map_or((input, &[][..]), |end| (&input[..end], &input[end + 2..]));
@@ -239,7 +240,7 @@ impl World {
         let body = std::str::from_utf8(body).map_or(body.to_vec(), |body| self.named(body).into_bytes());
         let mut lines = head.lines();
         let (method, target) = lines.next()?.split_once(' ')?;
-        let mut request = Request::builder().method(method).uri(target);
+        let mut request = Request::builder().method(method).uri(target).header("host", "localhost");
         for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
             request = request.header(name, value.as_bytes());
         }
@@ -254,7 +255,7 @@ impl World {
             request = request.header("authorization", format!("Bearer {SECRET}"));
         }
         if keyless {
-            request = request.header("idempotency-key", format!("k-{}", Dice::of(input).roll()));
+            request = request.header("idempotency-key", format!("k-{}", prng_of(input).next_u64()));
         }
         request.body(Body::from(body)).ok()
     }
@@ -273,7 +274,7 @@ impl World {
         })
     }
 
-    /// Whatever was asked, every invariant holds.
+    /// Checks every invariant.
     fn judge(&self) {
         let report =
             self.runtime.block_on(verify(self.engine.store(), |_| {})).expect("a store that answers");
@@ -306,7 +307,7 @@ impl Answer {
     }
 }
 
-/// A provider that approves, or declines where the amount is unlucky.
+/// A provider that approves, or declines unlucky amounts.
 struct Approving;
 
 impl Gateway for Approving {

@@ -1,4 +1,4 @@
-//! RFC 3339 times against a second reader that counts years and months one by one.
+//! RFC 3339 times against a second parser that counts years and months one by one.
 
 use crate::target::{Check, Kind, Target, texts};
 use counterfoil_core::types::time::Time;
@@ -57,7 +57,7 @@ fn start() -> Check {
         assert_eq!(read.map(Time::ms), second(&text), "two readings");
         if let Some(time) = read {
             let stamp = Stamp::of(time);
-            let within = parse(stamp.as_str()).expect("what is written is a time");
+            let within = parse(stamp.as_str()).expect("a written time parses");
             let years = (-62_167_219_200_000..=253_402_300_799_999).contains(&time.ms());
             assert_eq!(within == time, years, "{stamp}");
         }
@@ -98,7 +98,7 @@ fn second(text: &str) -> Option<i64> {
     Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000 + milliseconds - ahead * 60_000)
 }
 
-/// The rest, and how many minutes its offset is ahead.
+/// Splits off the offset, in minutes.
 fn offset(clock: &str) -> Option<(&str, i64)> {
     if let Some(clock) = clock.strip_suffix('Z') {
         return Some((clock, 0));

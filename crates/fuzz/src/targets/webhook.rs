@@ -1,16 +1,17 @@
-//! What a provider sends on its own: the signature, judged a second time by a naive reading and an HMAC written out, and
-//! the one field of an event that is read, read a second time by serde.
+//! Webhooks. The signature is checked again by a naive parser and an HMAC written out; the one used
+//! field of an event is read again by serde.
 //!
-//! An input is a header, a line feed and a body. In the header `$T` stands for now, `$O` and `$F` for the oldest and the
-//! latest second that is good, `$o` and `$f` for one beyond, `$A` and `$B` for the tag of the header's first time and the
-//! body under either live secret, `$Z` for that under a stranger's: chance alone would never sign anything.
+//! An input is a header, a line feed and a body. In the header `$T` stands for now, `$O` and `$F`
+//! for the oldest and the latest valid second, `$o` and `$f` for one beyond. `$A` and `$B` stand
+//! for the tag of the header's first time and the body under either live secret, `$Z` for the tag
+//! under an unknown secret. Random bytes would never form a valid signature.
 
 use crate::target::{Check, Kind, Target, texts};
 use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Inbox;
 use counterfoil_gateway::inbox::{ProviderEvent, Unopened};
 use counterfoil_gateway_stripe::StripeInbox;
-use counterfoil_gateway_stripe::signature::{Secret, verify};
+use counterfoil_gateway_stripe::signature::{WebhookSecret, verify};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -93,7 +94,7 @@ fn seeds() -> Vec<Vec<u8>> {
 }
 
 fn start() -> Check {
-    let inbox = StripeInbox::new("stripe", LIVE.map(Secret::new).to_vec());
+    let inbox = StripeInbox::new("stripe", LIVE.map(WebhookSecret::new).to_vec());
     let now = Time::from_ms(NOW * 1_000);
     Box::new(move |input| {
         let at = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
@@ -107,7 +108,7 @@ fn start() -> Check {
             read_twice(&opened, body);
         }
         assert_eq!(inbox.open(None, body, now), Err(Unopened::Missing));
-        // Letters, since numbers do not count: how many parts, how many of them tags.
+        // Letters, because digits do not count: number of parts, and number of tags.
         let count =
             |which: fn(&[u8]) -> bool| header.split(|byte| *byte == b',').filter(|part| which(part)).count();
         let (parts, tags) = (count(|_| true).min(18), count(|part| part.starts_with(b"v1=")).min(4));
@@ -116,13 +117,14 @@ fn start() -> Check {
     })
 }
 
-/// What is accepted is accepted for these bytes, at this time and from these secrets only.
+/// Checks that an accepted header is accepted only for these bytes, at this time and with these
+/// secrets.
 fn only_these(header: &[u8], body: &[u8], now: Time) {
-    let live = LIVE.map(Secret::new);
-    let refused = |secrets: &[Secret], header: &[u8], body: &[u8]| {
+    let live = LIVE.map(WebhookSecret::new);
+    let refused = |secrets: &[WebhookSecret], header: &[u8], body: &[u8]| {
         assert_eq!(verify(secrets, header, body, now), Err(Unopened::NoMatch), "{}", header.escape_ascii());
     };
-    refused(&[Secret::new(NOBODY)], header, body);
+    refused(&[WebhookSecret::new(NOBODY)], header, body);
     refused(&live, header, &[body, b" "].concat());
     if let Some((last, rest)) = body.split_last() {
         refused(&live, header, rest);
@@ -142,7 +144,7 @@ fn read_twice(opened: &Result<ProviderEvent, Unopened>, body: &[u8]) {
             let named = second.pointer("/data/object/metadata/counterfoil_payment").and_then(Value::as_str);
             assert_eq!(event.payment.as_deref(), named);
         }
-        // Numbers beyond doubles, of which serde has none.
+        // Serde has no numbers beyond doubles.
         (Ok(_), None) => assert!(std::str::from_utf8(body).is_ok(), "an event is text"),
         (Err(why), _) => assert_eq!(*why, Unopened::Unreadable),
     }
@@ -175,7 +177,7 @@ fn replaced(text: &[u8], word: &str, by: &str) -> Vec<u8> {
     out
 }
 
-/// The whole judgement once more, on texts, in the plainest way.
+/// The whole check again, on texts, in the plainest way.
 fn naive(header: &[u8], body: &[u8]) -> Result<(), Unopened> {
     let Ok(text) = String::from_utf8(header.to_vec()) else { return Err(Unopened::Malformed) };
     let parts: Vec<&str> = text.split(',').collect();

@@ -24,7 +24,7 @@ fn transfer(change: (&str, &str)) -> HttpAnswer {
 }
 
 #[test]
-fn what_says_nothing_of_the_transfer_is_unknown() {
+fn answers_without_evidence_about_the_transfer_are_unknown() {
     for (status, error, cause) in [
         (409, "idempotency_key_in_use", Cause::InProgress),
         (503, "store_unavailable", Cause::InProgress),
@@ -51,7 +51,7 @@ fn what_says_nothing_of_the_transfer_is_unknown() {
 }
 
 #[test]
-fn only_what_the_key_keeps_is_a_refusal_for_good() {
+fn only_refusals_stored_under_the_key_are_final() {
     for error in ["insufficient_funds", "cap_exceeded"] {
         assert_eq!(outcome(&problem(400, error), OURS, THEIRS), refused(error));
     }
@@ -69,7 +69,7 @@ fn only_what_the_key_keeps_is_a_refusal_for_good() {
 }
 
 #[test]
-fn a_peer_that_takes_nothing_on_asks_for_a_pause() {
+fn a_peer_that_is_shutting_down_asks_for_a_pause() {
     for busy in [problem(429, "rate_limited"), problem(503, "shutting_down")] {
         let pause = ProviderOutcome::Busy { retry_after: Some(Span::from_ms(7_000)) };
         assert_eq!(outcome(&busy, OURS, THEIRS), pause);
@@ -92,7 +92,7 @@ fn a_transfer_between_other_accounts_is_not_our_payment() {
 }
 
 #[test]
-fn what_is_no_posted_transfer_is_not_believed() {
+fn only_posted_transfers_are_approved() {
     for change in [
         (r#""posted""#, r#""pending""#),
         (r#""tr_1""#, r#""""#),
@@ -114,10 +114,10 @@ fn what_is_no_posted_transfer_is_not_believed() {
 }
 
 #[test]
-fn a_key_that_is_not_there_proves_nothing() {
+fn an_unknown_key_proves_nothing() {
     let cause = |answer: &HttpAnswer| match record(answer) {
-        Record::Unclear(cause) => cause,
-        Record::Made(_) | Record::Refused => panic!("{}", String::from_utf8_lossy(&answer.body)),
+        KeyRecord::Unclear(cause) => cause,
+        KeyRecord::Made(_) | KeyRecord::Refused => panic!("{}", String::from_utf8_lossy(&answer.body)),
     };
     assert_eq!(cause(&problem(404, "not_found")), Cause::Unreadable);
     assert_eq!(cause(&problem(503, "store_unavailable")), Cause::ServerError);
@@ -134,11 +134,11 @@ fn a_key_that_is_not_there_proves_nothing() {
 }
 
 #[test]
-fn a_key_names_what_it_made_or_that_it_was_refused() {
+fn a_key_names_its_transfer_or_its_refusal() {
     for state in ["completed", "expired"] {
         let body = format!(r#"{{"state":"{state}","resource":{{"type":"transfer","id":"tr_1"}}}}"#);
-        assert!(matches!(record(&answer(200, &body)), Record::Made(id) if id == "tr_1"));
+        assert!(matches!(record(&answer(200, &body)), KeyRecord::Made(id) if id == "tr_1"));
     }
     let refusal = answer(200, r#"{"state":"failed_terminal","resource":null}"#);
-    assert!(matches!(record(&refusal), Record::Refused));
+    assert!(matches!(record(&refusal), KeyRecord::Refused));
 }

@@ -1,4 +1,4 @@
-//! A payment intent, as far as an outcome needs it.
+//! Payment intents.
 
 use super::refusal::CardError;
 use super::{UNREADABLE, is_storable};
@@ -8,7 +8,8 @@ use counterfoil_core::types::money::Money;
 use serde::Deserialize;
 use std::borrow::Cow;
 
-/// A payment at the provider. Amounts that are no integers make the whole answer unreadable.
+/// The fields of a payment intent that an outcome needs. A non-integer amount makes the whole
+/// answer unreadable.
 #[derive(Deserialize)]
 pub(super) struct Intent<'a> {
     id: String,
@@ -22,7 +23,8 @@ pub(super) struct Intent<'a> {
     last_payment_error: Option<CardError>,
 }
 
-/// Where it stands. Steps that need somebody else first are not told apart: none of them is an outcome.
+/// The status of an intent. Statuses that wait for another party are not distinguished, as they are
+/// not outcomes.
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Status {
@@ -34,36 +36,33 @@ pub(super) enum Status {
     Unsettled,
 }
 
-/// What we wrote on it.
+/// Our metadata.
 #[derive(Deserialize)]
 pub(super) struct Metadata {
     counterfoil_payment: Option<String>,
 }
 
 impl Metadata {
-    /// The payment it names.
     pub(super) fn into_payment(self) -> Option<String> {
         self.counterfoil_payment
     }
 
-    /// Whether it names another payment than this one.
+    /// Whether the metadata names a payment other than `payment`.
     pub(super) fn contradicts(&self, payment: &str) -> bool {
         self.counterfoil_payment.as_deref().is_some_and(|named| named != payment)
     }
 }
 
 impl Intent<'_> {
-    /// Our reference on it.
     pub(super) fn payment(&self) -> Option<&str> {
         self.metadata.as_ref()?.counterfoil_payment.as_deref()
     }
 
-    /// The provider's reference of it.
     pub(super) fn id(&self) -> &str {
         &self.id
     }
 
-    /// What it says about a step; nothing if it stands where it stood before.
+    /// The outcome of a step; `None` if the intent is unchanged by it.
     pub(super) fn after(self, step: ProviderStep, payment: &str, amount: Money) -> Option<ProviderOutcome> {
         match step {
             ProviderStep::Charge | ProviderStep::Authorize => Some(self.made(payment)),
@@ -73,7 +72,7 @@ impl Intent<'_> {
         }
     }
 
-    /// A capture names what it took; a provider that does not say took what it was asked for.
+    /// A capture's answer names the captured amount; without one, the whole order was captured.
     fn captured(self, asked: Money) -> Option<ProviderOutcome> {
         match self.status {
             _ if !is_storable(&self.id) => Some(UNREADABLE),
@@ -100,7 +99,7 @@ impl Intent<'_> {
         }
     }
 
-    /// What it says about the payment itself.
+    /// The outcome of creating the payment.
     pub(super) fn made(self, payment: &str) -> ProviderOutcome {
         if !is_storable(&self.id) {
             return UNREADABLE;
@@ -114,15 +113,16 @@ impl Intent<'_> {
                 let amount = agreed(self.amount_capturable, self.amount);
                 self.approved(Stands::Held, amount)
             }
-            // An approval of another payment is compared and held up by the core; a refusal of one is not ours.
+            // The core compares an approval with the order and holds up one of another payment. A
+            // refusal of another payment is not ours.
             Status::Canceled | Status::RequiresPaymentMethod
                 if self.metadata.as_ref().is_some_and(|ours| ours.contradicts(payment)) =>
             {
                 UNREADABLE
             }
             Status::Canceled => too_late("canceled", self.id),
-            // Every payment is confirmed as it is created, so the error says how that went; without one, it may
-            // still be under way.
+            // Every intent is confirmed on creation, so its error is the result. Without an error
+            // it may still be under way.
             Status::RequiresPaymentMethod => match self.last_payment_error {
                 Some(error) => error.declined(Some(self.id)),
                 None => UNREADABLE,
@@ -145,7 +145,7 @@ impl Intent<'_> {
     }
 }
 
-/// The payment has ended another way, for good.
+/// The payment has ended in another way, for good.
 fn too_late(code: &str, reference: String) -> ProviderOutcome {
     ProviderOutcome::Declined(Decline {
         code: code.to_owned(),
@@ -154,8 +154,8 @@ fn too_late(code: &str, reference: String) -> ProviderOutcome {
     })
 }
 
-/// The amount both fields name, or the only one there is. Fields that contradict each other name no amount at all:
-/// zero is nobody's order, so the core will not complete it.
+/// The amount on which the fields agree, or the only amount present. Contradicting fields give
+/// zero, which no order has, so the core will not complete the payment.
 fn agreed(moved: Option<i64>, asked: Option<i64>) -> Option<i64> {
     match (moved, asked) {
         (Some(moved), Some(asked)) if moved != asked => Some(0),

@@ -1,4 +1,5 @@
-//! What an answer means. A status or body that the protocol does not foresee is unknown, never believed.
+//! Maps answers to outcomes. A status or body that the protocol does not foresee is unknown, never
+//! believed.
 
 mod intent;
 mod payout;
@@ -43,7 +44,7 @@ pub(crate) fn outcome(answer: &HttpAnswer, call: &ProviderCall) -> ProviderOutco
     }
 }
 
-/// What a lookup found.
+/// The result of a lookup.
 pub(crate) fn found(answer: &HttpAnswer, lookup: &ProviderLookup) -> LookupResult {
     match answer.status.as_u16() {
         200..=299 => {}
@@ -57,7 +58,7 @@ pub(crate) fn found(answer: &HttpAnswer, lookup: &ProviderLookup) -> LookupResul
         step @ (ProviderStep::Capture | ProviderStep::Void | ProviderStep::Refund) => {
             match read::<Intent<'_>>(&answer.body) {
                 Some(intent) if Some(intent.id()) == lookup.reference.as_deref() => {
-                    // A payment that still stands where it stood has not seen the step.
+                    // An unchanged payment has not seen the step.
                     let outcome = intent.after(step, &lookup.payment, lookup.amount);
                     outcome.map_or(LookupResult::Nothing, LookupResult::Payment)
                 }
@@ -67,8 +68,8 @@ pub(crate) fn found(answer: &HttpAnswer, lookup: &ProviderLookup) -> LookupResul
     }
 }
 
-/// A body in the form that is foreseen for it. Bytes that are not UTF-8 are no JSON wherever they stand; serde alone would
-/// pass over them in a field nobody asks for.
+/// Parses a body in its expected form. The whole body must be UTF-8: serde alone ignores invalid
+/// bytes in unread fields.
 fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Option<T> {
     serde_json::from_str(std::str::from_utf8(body).ok()?).ok()
 }

@@ -1,4 +1,4 @@
-//! A payout, as far as an outcome needs it.
+//! Payouts.
 
 use super::intent::Metadata;
 use super::{UNREADABLE, is_storable, read};
@@ -19,8 +19,8 @@ struct Payout<'a> {
     metadata: Option<Metadata>,
 }
 
-/// What the provider has taken on it brings to the bank, or says later that it could not: that is a new payment, the other
-/// way.
+/// The status of a payout. An accepted payout either reaches the bank or is returned later as a new
+/// payment.
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 enum Status {
@@ -33,12 +33,12 @@ enum Status {
     Unsettled,
 }
 
-/// What a 2xx says about a payout.
+/// The outcome of a 2xx answer to a payout.
 pub(super) fn outcome(body: &[u8], payment: &str) -> ProviderOutcome {
     read::<Payout<'_>>(body).map_or(UNREADABLE, |payout| payout.outcome(payment))
 }
 
-/// What a payout that was looked up by its own reference says.
+/// The result of looking up a payout by its provider reference.
 pub(super) fn found(body: &[u8], lookup: &ProviderLookup) -> LookupResult {
     match read::<Payout<'_>>(body) {
         Some(payout) if Some(&payout.id) == lookup.reference.as_ref() => {
@@ -51,7 +51,8 @@ pub(super) fn found(body: &[u8], lookup: &ProviderLookup) -> LookupResult {
 impl Payout<'_> {
     fn outcome(self, payment: &str) -> ProviderOutcome {
         let storable = is_storable(&self.id) && self.failure_code.as_deref().is_none_or(is_storable);
-        // An approval of another payment is compared and held up by the core; a refusal of one is not ours.
+        // The core compares an approval with the order and holds up one of another payment. A
+        // refusal of another payment is not ours.
         let ours = !self.metadata.as_ref().is_some_and(|metadata| metadata.contradicts(payment));
         match self.status {
             _ if !storable => UNREADABLE,
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_provider_has_taken_on_is_paid_out() {
+    fn accepted_payouts_are_approved() {
         for status in ["paid", "pending", "in_transit"] {
             let ProviderOutcome::Approved(approval) = outcome(&body(status, ""), "po_ours") else {
                 panic!("{status}")
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_has_given_up_is_declined_with_its_reason() {
+    fn abandoned_payouts_are_declined_with_their_reason() {
         for (status, code) in [("failed", "payout_failed"), ("canceled", "payout_canceled")] {
             let expected = Decline {
                 code: code.to_owned(),
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_payout_is_not_believed() {
+    fn malformed_payouts_are_unreadable() {
         for text in [
             "",
             "{}",

@@ -1,4 +1,4 @@
-//! A refund, as far as an outcome needs it.
+//! Refunds.
 
 use super::{UNREADABLE, is_storable, read};
 use counterfoil_core::payments::provider::{
@@ -30,7 +30,7 @@ enum Status {
     Unsettled,
 }
 
-/// What a 2xx says about a refund.
+/// The outcome of a 2xx answer to a refund.
 pub(super) fn outcome(body: &[u8], call: &ProviderCall) -> ProviderOutcome {
     let Some(refund) = read::<Refund<'_>>(body) else { return UNREADABLE };
     if !is_storable(&refund.id) {
@@ -38,7 +38,7 @@ pub(super) fn outcome(body: &[u8], call: &ProviderCall) -> ProviderOutcome {
     }
     match refund.status {
         Status::Succeeded => {
-            // A refund of another payment is compared and held up by the core.
+            // The core holds up a refund of another payment.
             let payment = match &refund.payment_intent {
                 Some(intent) if Some(intent) != call.reference.as_ref() => Some(intent.clone()),
                 Some(_) | None => Some(call.payment.clone()),
@@ -51,7 +51,7 @@ pub(super) fn outcome(body: &[u8], call: &ProviderCall) -> ProviderOutcome {
                 payment,
             })
         }
-        // It will succeed or fail later; under its key the provider says which.
+        // The refund will succeed or fail later; a retry under its key tells which.
         Status::Pending => ProviderOutcome::Unknown(Cause::InProgress),
         Status::Failed | Status::Canceled => ProviderOutcome::Rejected(Rejection {
             fault: ProviderFault::Request,

@@ -1,4 +1,4 @@
-//! An error object: a card that was declined, or a call that was rejected.
+//! Error objects: declined cards and rejected calls.
 
 use super::intent::Metadata;
 use super::{UNREADABLE, is_storable, read};
@@ -10,7 +10,7 @@ struct Envelope<T> {
     error: T,
 }
 
-/// How a payment failed.
+/// The reason of a failure.
 #[derive(Deserialize)]
 pub(super) struct CardError {
     #[serde(rename = "type")]
@@ -28,7 +28,7 @@ enum Kind {
     Other,
 }
 
-/// The payment an error speaks of.
+/// The payment named by an error.
 #[derive(Deserialize)]
 struct Mention {
     id: String,
@@ -42,7 +42,7 @@ struct CallError {
     code: Option<String>,
 }
 
-/// A 402.
+/// The outcome of a 402.
 pub(super) fn declined(body: &[u8], payment: &str) -> ProviderOutcome {
     let Some(Envelope { error }) = read::<Envelope<CardError>>(body) else {
         return UNREADABLE;
@@ -54,10 +54,11 @@ pub(super) fn declined(body: &[u8], payment: &str) -> ProviderOutcome {
     error.declined(None)
 }
 
-/// A 400, 401, 403 or 404: the status decides. The body only gives it a name, where it has one.
+/// The outcome of a 400, 401, 403 or 404. The status decides; the body only adds a code.
 pub(super) fn rejected(body: &[u8], fault: ProviderFault) -> ProviderOutcome {
     let error = serde_json::from_slice::<Envelope<CallError>>(body).ok().map(|envelope| envelope.error);
-    // The key was used before with another content: something was executed under it, and this is not its answer.
+    // The key was used before with other content. Something was executed under the key, but the
+    // answer does not describe it.
     if error.as_ref().is_some_and(|error| error.kind.as_deref() == Some("idempotency_error")) {
         return UNREADABLE;
     }
@@ -66,7 +67,8 @@ pub(super) fn rejected(body: &[u8], fault: ProviderFault) -> ProviderOutcome {
 }
 
 impl CardError {
-    /// The decline it describes; the payment is named by the caller or by the error itself.
+    /// The decline described by the error. The payment's reference comes from the caller or from
+    /// the error itself.
     pub(super) fn declined(self, reference: Option<String>) -> ProviderOutcome {
         let decline = Decline {
             code: self.code.unwrap_or_else(|| "card_error".to_owned()),

@@ -1,4 +1,4 @@
-//! A page of search results.
+//! Pages of search results.
 
 use super::intent::{Intent, Status};
 use super::read;
@@ -13,7 +13,7 @@ struct Page<'a> {
     has_more: bool,
 }
 
-/// What a search for this payment found.
+/// The result of a search for this payment.
 pub(super) fn found(body: &[u8], payment: &str) -> LookupResult {
     match read::<Page<'_>>(body) {
         Some(page) => page.found(payment),
@@ -23,7 +23,7 @@ pub(super) fn found(body: &[u8], payment: &str) -> LookupResult {
 
 impl Page<'_> {
     fn found(mut self, payment: &str) -> LookupResult {
-        // A provider that answers another question has not answered ours.
+        // Intents of other payments mean that the provider did not answer our question.
         if self.data.iter().any(|intent| intent.payment() != Some(payment)) {
             return LookupResult::Unclear(Cause::Unreadable);
         }
@@ -43,7 +43,7 @@ impl Page<'_> {
         LookupResult::Payment(self.data.swap_remove(place).made(payment))
     }
 
-    /// The one payment that was executed, if all others certainly were not.
+    /// The only payment executed, provided that all others certainly were not.
     fn only_executed(&self) -> Option<usize> {
         let mut executed = None;
         for (place, intent) in self.data.iter().enumerate() {

@@ -1,12 +1,12 @@
-//! An event, as far as it is read: `data.object.metadata.counterfoil_payment`. Its type, its amounts and its status are the
-//! provider's to tell when it is asked.
+//! Events. Only `data.object.metadata.counterfoil_payment` is read: type, amounts and status come
+//! from asking the provider.
 
 use counterfoil_core::types::json::Json;
 use counterfoil_gateway::inbox::{ProviderEvent, Unopened};
 
 const PATH: [&str; 4] = ["data", "object", "metadata", "counterfoil_payment"];
 
-/// Reads a body that is known to be the provider's. An object that names no payment of ours is an event all the same.
+/// Reads a verified body. An object without a payment of ours is still an event.
 pub(super) fn read(body: &[u8]) -> Result<ProviderEvent, Unopened> {
     let event = Json::parse(body).ok().filter(|json| matches!(json, Json::Object(_)));
     let event = event.ok_or(Unopened::Unreadable)?;
@@ -30,7 +30,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_no_event() {
+    fn a_body_that_is_not_an_object_is_no_event() {
         for body in
             ["", "null", "[]", "\"ch_1\"", "{", r#"{"data":1}{"#, r#"{"data":{},"data":{}}"#, "\u{feff}{}"]
         {
@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_about_something_else_names_nothing() {
+    fn an_event_about_another_object_names_no_payment() {
         for body in [
             "{}",
             r#"{"data":null}"#,
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn our_reference_stands_in_the_objects_metadata() {
+    fn our_reference_is_in_the_objects_metadata() {
         let body = r#"{"id":"evt_1","object":"event","api_version":"2024-06-20","created":1700000000,"type":"payment_intent.succeeded",
             "data":{"object":{"id":"pi_1","amount":1250,"metadata":{"order":"7","counterfoil_payment":"ch_1"}}}}"#;
         assert_eq!(named(body), Ok(Some("ch_1".into())));

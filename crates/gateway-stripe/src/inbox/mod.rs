@@ -1,4 +1,4 @@
-//! What Stripe sends on its own: its signature, and where our reference stands in its events.
+//! Stripe's webhooks: the signature, and the place of our reference in an event.
 
 mod event;
 pub mod signature;
@@ -6,18 +6,18 @@ pub mod signature;
 use counterfoil_core::types::time::Time;
 use counterfoil_gateway::Inbox;
 use counterfoil_gateway::inbox::{ProviderEvent, Unopened};
-use signature::Secret;
+use signature::WebhookSecret;
 
-/// An inbox that opens what was signed with one of a few secrets.
+/// An inbox that accepts signatures under any of its secrets.
 #[derive(Debug)]
 pub struct StripeInbox {
     provider: &'static str,
-    secrets: Vec<Secret>,
+    secrets: Vec<WebhookSecret>,
 }
 
 impl StripeInbox {
-    /// For the provider of that name. Several secrets are live at once while one takes the place of another.
-    pub const fn new(provider: &'static str, secrets: Vec<Secret>) -> StripeInbox {
+    /// The inbox of the named provider. Several secrets are valid while one is being rotated.
+    pub const fn new(provider: &'static str, secrets: Vec<WebhookSecret>) -> StripeInbox {
         StripeInbox { provider, secrets }
     }
 }
@@ -45,15 +45,15 @@ mod tests {
     const BODY: &[u8] = br#"{"data":{"object":{"metadata":{"counterfoil_payment":"ch_1"}}}}"#;
 
     fn inbox() -> StripeInbox {
-        StripeInbox::new("stripe", vec![Secret::new("whsec_test_secret")])
+        StripeInbox::new("stripe", vec![WebhookSecret::new("whsec_test_secret")])
     }
 
     fn signed(body: &[u8]) -> String {
-        Secret::new("whsec_test_secret").sign(1_700_000_000, body)
+        WebhookSecret::new("whsec_test_secret").sign(1_700_000_000, body)
     }
 
     #[test]
-    fn what_nobody_signed_is_not_even_read() {
+    fn unsigned_bodies_are_not_parsed() {
         let inbox = inbox();
         assert_eq!(inbox.open(None, BODY, NOW), Err(Unopened::Missing));
         assert_eq!(inbox.open(Some(b"t=1700000000,v1="), b"}{", NOW), Err(Unopened::Malformed));
@@ -62,14 +62,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_signed_names_its_payment() {
+    fn a_signed_event_names_its_payment() {
         let event = inbox().open(Some(signed(BODY).as_bytes()), BODY, NOW);
         assert_eq!(event, Ok(ProviderEvent { payment: Some("ch_1".into()) }));
         assert_eq!((inbox().provider(), inbox().header()), ("stripe", "stripe-signature"));
     }
 
     #[test]
-    fn a_secret_shows_nowhere() {
+    fn a_secret_is_never_printed() {
         assert!(!format!("{:?}", inbox()).contains("test_secret"));
     }
 }

@@ -1,9 +1,9 @@
-//! Stripe's signatures: `Stripe-Signature: t=SECONDS,v1=HEX[,v1=HEX…]`, each the HMAC-SHA-256 of `SECONDS.BODY` under a
-//! secret as it is written, `whsec_` included.
+//! Stripe's signatures: `Stripe-Signature: t=SECONDS,v1=HEX[,v1=HEX…]`. Each `v1` is the
+//! HMAC-SHA-256 of `SECONDS.BODY`, keyed with the secret as written, `whsec_` included.
 //!
-//! Promises: a body is only ever accepted if somebody with a secret signed exactly these bytes at the time that stands
-//! beside the signature, not more than [`TOLERANCE`] from now; how long a comparison takes says nothing about where two
-//! signatures differ. Signatures of other schemes than `v1` are not looked at. Pure.
+//! A body is only accepted if a holder of a secret signed exactly these bytes at the stated time,
+//! at most [`TOLERANCE`] from now. Comparison takes constant time. Schemes other than `v1` are
+//! ignored. Pure.
 
 use counterfoil_core::types::limits::{SIGNATURE_BYTES_MAX, SIGNATURE_PARTS_MAX};
 use counterfoil_core::types::time::{Span, Time};
@@ -13,25 +13,24 @@ use sha2::Sha256;
 use std::fmt;
 use std::fmt::Write;
 
-/// How far from now a signature's time may be, before or after.
+/// Largest difference between now and a signature's time, before or after.
 pub const TOLERANCE: Span = Span::from_ms(300_000);
 
-/// The bytes of a signature.
 const TAG_BYTES: usize = 32;
 
-/// A secret the provider signs with, prepared once. It never shows itself.
+/// A secret for verifying webhooks, with its HMAC state prepared. Never printed.
 #[derive(Clone)]
-pub struct Secret(Hmac<Sha256>);
+pub struct WebhookSecret(Hmac<Sha256>);
 
-impl Secret {
-    /// The secret as the provider's pages show it.
-    pub fn new(text: &str) -> Secret {
-        // HMAC takes keys of any length; the fallback can only be reached by a change of the crate.
+impl WebhookSecret {
+    /// Takes the secret as shown on the provider's pages.
+    pub fn new(text: &str) -> WebhookSecret {
+        // HMAC takes keys of any length; only a changed crate could reach the fallback.
         let mac = Hmac::<Sha256>::new_from_slice(text.as_bytes());
-        Secret(mac.unwrap_or_else(|_| Hmac::new(&hmac::digest::Key::<Hmac<Sha256>>::default())))
+        WebhookSecret(mac.unwrap_or_else(|_| Hmac::new(&hmac::digest::Key::<Hmac<Sha256>>::default())))
     }
 
-    /// The header with which the provider would send `body` at that second.
+    /// The header that the provider would send with `body` at that second.
     pub fn sign(&self, seconds: i64, body: &[u8]) -> String {
         let tag = self.over(&seconds.to_string(), body).finalize().into_bytes();
         tag.iter().fold(format!("t={seconds},v1="), |mut header, byte| {
@@ -50,16 +49,17 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for WebhookSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(***)")
+        f.write_str("WebhookSecret(***)")
     }
 }
 
-/// Whether `header` says that somebody with one of `secrets` signed `body`, and not too far from `now`.
+/// Checks that `header` signs `body` under one of `secrets`, at a time near `now`.
 ///
-/// Whose it is comes first: what is said about its age is said of the provider's own bytes only.
-pub fn verify(secrets: &[Secret], header: &[u8], body: &[u8], now: Time) -> Result<(), Unopened> {
+/// The signature is checked before the time, so that a refusal for age is only given to genuine
+/// webhooks.
+pub fn verify(secrets: &[WebhookSecret], header: &[u8], body: &[u8], now: Time) -> Result<(), Unopened> {
     let signed = Signed::read(header).ok_or(Unopened::Malformed)?;
     let matches = secrets.iter().any(|secret| {
         let mac = secret.over(signed.seconds, body);
@@ -77,16 +77,16 @@ pub fn verify(secrets: &[Secret], header: &[u8], body: &[u8], now: Time) -> Resu
     Ok(())
 }
 
-/// A header, taken apart.
+/// A parsed header.
 struct Signed<'a> {
-    /// The time as it was written: that text is what was signed.
+    /// The time as written, because this text was signed.
     seconds: &'a str,
     at: Time,
     tags: Vec<[u8; TAG_BYTES]>,
 }
 
 impl Signed<'_> {
-    /// One time and at least one `v1`; whatever else is named is another scheme's.
+    /// Requires exactly one time and at least one `v1`; unknown names belong to other schemes.
     fn read(header: &[u8]) -> Option<Signed<'_>> {
         if header.len() > SIGNATURE_BYTES_MAX {
             return None;
@@ -109,13 +109,13 @@ impl Signed<'_> {
     }
 }
 
-/// The instant of a count of seconds, written as numbers are: no sign, no zero before it.
+/// Parses seconds in canonical form: no sign, no leading zero.
 fn instant(seconds: &str) -> Option<Time> {
     let count: i64 = seconds.parse().ok()?;
     (count >= 0 && count.to_string() == seconds).then_some(Time::from_ms(count.checked_mul(1_000)?))
 }
 
-/// 64 hexadecimal digits in lower case, as the provider writes them.
+/// Parses 64 lower-case hexadecimal digits.
 fn tag(hex: &str) -> Option<[u8; TAG_BYTES]> {
     let mut tag = [0; TAG_BYTES];
     let (pairs, rest) = hex.as_bytes().as_chunks::<2>();

@@ -1,4 +1,4 @@
-//! Each row of the table of answers, by name.
+//! The table of answers, row by row.
 
 use crate::provider::{Act, Provider, intent, reply};
 use counterfoil_core::payments::provider::{
@@ -44,9 +44,9 @@ async fn succeeded_is_captured_in_the_amount_both_fields_name() {
     check(200, &less, &approved(Stands::Captured, 0)).await;
 }
 
-/// PostgreSQL cannot hold U+0000: an outcome with one in it could never be written down.
+/// PostgreSQL cannot store U+0000, so an outcome that contains it could never be recorded.
 #[tokio::test]
-async fn words_that_no_store_can_hold_are_not_believed() {
+async fn texts_that_no_store_can_hold_are_unreadable() {
     for id in [r"pi_\u0000", r"\u0000", r"pi_\u001b[2J", r"pi_\n1", r"pi_\u0085"] {
         check(200, &intent(id, "succeeded"), &UNREADABLE).await;
         check(200, &intent(id, "canceled"), &UNREADABLE).await;
@@ -77,7 +77,7 @@ async fn the_plain_amount_stands_in_for_absent_ones() {
 }
 
 #[tokio::test]
-async fn what_the_provider_does_not_say_is_not_made_up() {
+async fn missing_fields_are_not_made_up() {
     let bare = ProviderOutcome::Approved(Approval {
         reference: "pi_1".into(),
         stands: Stands::Captured,
@@ -115,7 +115,7 @@ async fn unsettled_states_are_never_believed() {
 }
 
 #[tokio::test]
-async fn a_success_that_cannot_be_booked_is_unreadable() {
+async fn a_malformed_success_is_unreadable() {
     let good = intent("pi_1", "succeeded");
     for body in [
         good.replace("pi_1", ""),
@@ -183,7 +183,7 @@ async fn our_mistakes_are_rejected_with_the_providers_code() {
 }
 
 #[tokio::test]
-async fn a_rejection_is_decided_by_its_status_whatever_its_words() {
+async fn a_rejection_is_decided_by_its_status_alone() {
     for (status, fault) in [
         (400, ProviderFault::Request),
         (401, ProviderFault::Credentials),
@@ -198,7 +198,7 @@ async fn a_rejection_is_decided_by_its_status_whatever_its_words() {
 }
 
 #[tokio::test]
-async fn a_key_used_for_something_else_is_no_rejection_of_the_payment() {
+async fn a_key_used_for_another_request_does_not_reject_the_payment() {
     check(400, r#"{"error":{"type":"idempotency_error"}}"#, &UNREADABLE).await;
 }
 
@@ -208,7 +208,7 @@ async fn a_key_in_use_is_in_progress() {
 }
 
 #[tokio::test]
-async fn too_many_requests_is_busy_for_as_long_as_the_provider_wishes() {
+async fn too_many_requests_is_busy_for_the_requested_time() {
     for (header, retry_after) in [
         ("", None),
         ("retry-after: 3\r\n", Some(Span::from_ms(3_000))),
@@ -223,14 +223,14 @@ async fn too_many_requests_is_busy_for_as_long_as_the_provider_wishes() {
 }
 
 #[tokio::test]
-async fn server_errors_are_unknown_whatever_they_say() {
+async fn server_errors_are_unknown_whatever_their_body() {
     for status in [500, 502, 503, 504, 599] {
         check(status, &intent("pi_1", "succeeded"), &ProviderOutcome::Unknown(Cause::ServerError)).await;
     }
 }
 
 #[tokio::test]
-async fn statuses_the_protocol_does_not_have_are_unreadable() {
+async fn statuses_outside_the_protocol_are_unreadable() {
     for status in [300, 304, 405, 408, 410, 413, 418, 422, 451, 600, 999] {
         check(status, &intent("pi_1", "succeeded"), &UNREADABLE).await;
     }

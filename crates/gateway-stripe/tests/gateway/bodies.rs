@@ -1,4 +1,4 @@
-//! Answers that arrive in pieces, not at all, without end, or as something else.
+//! Answers that arrive in pieces, not at all, without end, or malformed.
 
 use crate::provider::{Act, HASTY, Provider, charge, intent, reply};
 use counterfoil_core::payments::provider::{Cause, ProviderOutcome};
@@ -42,7 +42,7 @@ async fn an_interim_answer_is_skipped() {
 }
 
 #[tokio::test]
-async fn another_content_type_does_not_matter_if_the_json_reads() {
+async fn the_content_type_does_not_matter_if_the_json_parses() {
     let body = intent("pi_1", "succeeded");
     let text = format!(
         "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {}\r\n\r\n{body}",
@@ -65,7 +65,7 @@ async fn garbage_is_unreadable() {
 }
 
 #[tokio::test]
-async fn a_stray_byte_makes_the_whole_answer_unreadable_even_where_nobody_looks() {
+async fn a_stray_byte_in_any_field_makes_the_answer_unreadable() {
     let whole = reply(200, "", &intent("pi_1", "succeeded"));
     assert!(is_approved(&play(vec![Act::Send(whole.clone())]).await));
     let place = whole.windows(14).position(|word| word == b"payment_intent").unwrap();
@@ -75,7 +75,7 @@ async fn a_stray_byte_makes_the_whole_answer_unreadable_even_where_nobody_looks(
 }
 
 #[tokio::test]
-async fn what_is_not_http_is_a_cut() {
+async fn an_answer_that_is_not_http_is_a_cut() {
     let outcome = play(vec![Act::Send(b"SSH-2.0-OpenSSH\r\n\r\n".to_vec()), Act::Cut]).await;
     assert_eq!(outcome, ProviderOutcome::Unknown(Cause::Cut));
 }

@@ -1,4 +1,5 @@
-//! Connections: kept, bounded, refused, never redirected, and what is said of a request that never left.
+//! Connections: reused, bounded, refused, never redirected; and the outcome of requests that were
+//! never sent.
 
 use crate::provider::{
     Act, HASTY, KEY, PATIENT, Provider, call, charge, intent, next_request, reply, settings,
@@ -12,14 +13,14 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
-/// A loopback address nobody listens on.
-async fn nobody() -> String {
+/// A loopback address without a listener.
+async fn unused_address() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     listener.local_addr().unwrap().to_string()
 }
 
 #[tokio::test]
-async fn one_connection_serves_many_calls_whatever_they_come_to() {
+async fn one_connection_serves_many_calls_whatever_their_outcomes() {
     for (status, body) in [
         (200, intent("pi_1", "succeeded")),
         (402, r#"{"error":{"type":"card_error"}}"#.to_owned()),
@@ -49,9 +50,9 @@ async fn a_connection_the_provider_closes_is_replaced() {
     assert_eq!((provider.seen().len(), provider.accepted()), (3, 3));
 }
 
-/// Nobody moves an idle connection along: that it ended is noticed when it is next taken.
+/// Nothing polls an idle connection, so its end is noticed when it is next taken.
 #[tokio::test]
-async fn a_connection_that_was_closed_while_nobody_used_it_is_replaced() {
+async fn a_connection_closed_while_idle_is_replaced() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("stripe+http://{KEY}@{}", listener.local_addr().unwrap());
     let gateway = StripeGateway::new(settings(&url, PATIENT)).unwrap();
@@ -65,13 +66,13 @@ async fn a_connection_that_was_closed_while_nobody_used_it_is_replaced() {
         let (outcome, stream) = tokio::join!(charge(&gateway), answering);
         assert!(matches!(outcome, ProviderOutcome::Approved(_)), "{outcome:?}");
         drop(stream);
-        // The runtime hears of it when it has nothing to do.
+        // Let the runtime process the close.
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
 
 #[tokio::test]
-async fn a_connection_that_was_not_used_for_a_minute_is_replaced() {
+async fn a_connection_idle_for_a_minute_is_replaced() {
     let provider = Provider::answering(200, &intent("pi_1", "succeeded")).await;
     let gateway = provider.gateway(PATIENT);
     for (wait, accepted) in [(0, 1), (30, 1), (60, 2), (30, 2)] {
@@ -94,9 +95,9 @@ async fn a_connection_that_timed_out_is_not_used_again() {
     assert_eq!((provider.seen().len(), provider.accepted()), (2, 2));
 }
 
-/// Its answer may still come: nobody else must read it.
+/// The first answer may still arrive on that connection; no other request must read it.
 #[tokio::test]
-async fn who_gives_up_takes_the_connection_along() {
+async fn a_cancelled_call_drops_its_connection() {
     let provider = Provider::playing(vec![Act::Hang]).await;
     let gateway = provider.gateway(PATIENT);
     for calls in 1..=2 {
@@ -126,7 +127,7 @@ async fn a_call_without_a_free_slot_is_busy_and_not_sent() {
 
 #[tokio::test]
 async fn a_refused_connection_is_not_sent() {
-    let url = format!("stripe+http://{KEY}@{}", nobody().await);
+    let url = format!("stripe+http://{KEY}@{}", unused_address().await);
     let gateway = StripeGateway::new(settings(&url, PATIENT)).unwrap();
     assert_eq!(charge(&gateway).await, ProviderOutcome::NotSent);
 }
@@ -192,7 +193,7 @@ async fn a_key_meant_for_tls_does_not_travel_without_it() {
 }
 
 #[tokio::test]
-async fn a_payment_bound_to_tls_takes_no_plain_connection_to_the_same_server() {
+async fn a_payment_bound_to_tls_uses_no_plain_connection_to_the_same_server() {
     let provider = Provider::answering(200, &intent("pi_1", "succeeded")).await;
     let gateway = provider.gateway(PATIENT);
     charge(&gateway).await;
@@ -203,7 +204,7 @@ async fn a_payment_bound_to_tls_takes_no_plain_connection_to_the_same_server() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_is_none_is_not_sent() {
+async fn a_call_to_a_malformed_endpoint_is_not_sent() {
     let provider = Provider::answering(200, &intent("pi_1", "succeeded")).await;
     for endpoint in ["", "nowhere", "no where", "ftp://127.0.0.1", "https://127.0.0.1:1"] {
         let binding = ProviderBinding { profile: "stripe".into(), endpoint: endpoint.into() };

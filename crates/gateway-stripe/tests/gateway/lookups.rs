@@ -1,4 +1,4 @@
-//! What a search finds.
+//! Results of searches.
 
 use crate::provider::{Act, HASTY, KEY, PATIENT, Provider, intent, look_up, lookup, settings};
 use counterfoil_core::payments::provider::{Cause, LookupResult, ProviderOutcome, ProviderStep};
@@ -17,7 +17,7 @@ async fn find(statuses: &[&str], has_more: bool) -> LookupResult {
     Provider::answering(200, &page(statuses, has_more)).await.looked_up().await
 }
 
-/// The reference of the approved payment that was found.
+/// The reference of the approved payment that the search found.
 async fn executed(statuses: &[&str]) -> String {
     match find(statuses, false).await {
         LookupResult::Payment(ProviderOutcome::Approved(approval)) => approval.reference,
@@ -50,7 +50,7 @@ async fn the_only_executed_one_of_several_is_taken() {
 }
 
 #[tokio::test]
-async fn several_that_may_count_are_several() {
+async fn several_payments_that_may_count_are_reported_as_several() {
     for statuses in [
         &["succeeded", "succeeded"][..],
         &["succeeded", "requires_capture"],

@@ -3,7 +3,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "a test panics where it fails, and its servers run beside it"
+    reason = "a test fails by panicking, and its servers run as tasks"
 )]
 
 mod answers;

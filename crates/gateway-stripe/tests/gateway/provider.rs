@@ -1,4 +1,4 @@
-//! A provider that plays a script, byte by byte, and remembers what it was asked.
+//! A provider that plays a script byte by byte and records the requests.
 
 use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::provider::{LookupResult, ProviderOutcome, ProviderStep};
@@ -6,7 +6,7 @@ use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
 use counterfoil_gateway::{Gateway, ProviderCall, ProviderLookup, ProviderProfile};
-use counterfoil_gateway_stripe::{Bounds, Settings, StripeGateway};
+use counterfoil_gateway_stripe::{ProfileOverrides, StripeGateway, StripeSettings};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,21 +17,19 @@ use tokio::net::{TcpListener, TcpStream};
 pub(crate) const KEY: &str = "sk_test_SECRET";
 /// Long enough for a healthy exchange on a busy machine.
 pub(crate) const PATIENT: Duration = Duration::from_secs(20);
-/// Short enough to wait for, long enough for a request to leave on a busy machine.
+/// Short enough to wait for, long enough to send a request on a busy machine.
 pub(crate) const HASTY: Duration = Duration::from_millis(250);
 
-/// One thing a provider does after it has read a request.
+/// An action of the provider after reading a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
-    /// Sends these bytes.
     Send(Vec<u8>),
-    /// Sends these bytes one at a time, each in a segment of its own.
+    /// Sends the bytes one at a time, in separate segments.
     Drip(Vec<u8>),
-    /// Sends these bytes again and again until nobody listens.
+    /// Repeats the bytes until the client closes the connection.
     Flood(Vec<u8>),
-    /// Says nothing more, and keeps the connection.
+    /// Stays silent and keeps the connection open.
     Hang,
-    /// Closes the connection.
     Cut,
 }
 
@@ -48,7 +46,7 @@ pub(crate) struct Provider {
 }
 
 impl Provider {
-    /// Plays the same script for every request, on every connection.
+    /// Plays the same script for every request on every connection.
     pub(crate) async fn playing(script: Vec<Act>) -> Provider {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let provider =
@@ -81,7 +79,7 @@ impl Provider {
         StripeGateway::new(settings(&format!("stripe+http://{KEY}@{}", self.addr), timeout)).unwrap()
     }
 
-    /// One charge of 12.50 dollars.
+    /// Charges 12.50 dollars.
     pub(crate) async fn charged(&self) -> ProviderOutcome {
         charge(&self.gateway(PATIENT)).await
     }
@@ -91,11 +89,11 @@ impl Provider {
     }
 }
 
-pub(crate) fn settings(url: &str, timeout: Duration) -> Settings {
-    Settings {
+pub(crate) fn settings(url: &str, timeout: Duration) -> StripeSettings {
+    StripeSettings {
         url: Masked::new(url.to_owned()),
         profile: ProviderProfile::named("stripe").unwrap(),
-        bounds: Bounds::default(),
+        bounds: ProfileOverrides::default(),
         timeout,
         connections_max: 8,
     }
@@ -126,14 +124,14 @@ pub(crate) async fn look_up(gateway: &StripeGateway) -> LookupResult {
     gateway.lookup(lookup(gateway.binding(), ProviderStep::Charge)).await
 }
 
-/// A whole answer; `headers` are lines that end in CR LF.
+/// A complete answer; `headers` are lines that end in CR LF.
 pub(crate) fn reply(status: u16, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n{headers}content-length: {length}\r\n\r\n{body}")
         .into_bytes()
 }
 
-/// A payment intent in this state.
+/// A payment intent with this status.
 pub(crate) fn intent(id: &str, status: &str) -> String {
     let (received, capturable) = match status {
         "succeeded" => (1250, 0),
@@ -184,7 +182,7 @@ async fn flood(stream: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()> {
     }
 }
 
-/// The next request on the connection; nothing once the client has closed it.
+/// The next request on the connection; `None` once the client has closed it.
 pub(crate) async fn next_request(stream: &mut TcpStream, read: &mut Vec<u8>) -> Option<Seen> {
     let mut chunk = [0; 4096];
     loop {

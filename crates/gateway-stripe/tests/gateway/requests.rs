@@ -1,4 +1,4 @@
-//! What the provider is sent.
+//! The requests that the provider receives.
 
 use crate::provider::{Act, HASTY, PATIENT, Provider, call, charge, intent, look_up, lookup};
 use counterfoil_core::outbox::ProviderBinding;
@@ -80,7 +80,7 @@ async fn a_lookup_is_a_search_by_our_reference() {
 }
 
 #[tokio::test]
-async fn what_is_bound_to_a_peer_is_never_sent_to_the_provider() {
+async fn a_payment_bound_to_a_peer_is_never_sent_to_the_provider() {
     let provider = Provider::answering(200, r#"{"data":[],"has_more":false}"#).await;
     let gateway = provider.gateway(PATIENT);
     let endpoint = gateway.binding().endpoint;
@@ -92,7 +92,7 @@ async fn what_is_bound_to_a_peer_is_never_sent_to_the_provider() {
         let lookup = ProviderLookup { reference: Some("po_1".to_owned()), ..lookup(binding, step) };
         assert_eq!(gateway.lookup(lookup).await, LookupResult::Unclear(Cause::Unreadable));
     }
-    // Whatever stands in the endpoint: the profile says that it is a peer's.
+    // The profile alone marks the binding of a peer, whatever its endpoint.
     let odd =
         ProviderBinding { endpoint, ..ProviderBinding::to_peer(&PeerName::parse("eu").unwrap(), "", "") };
     assert_eq!(gateway.call(call(odd)).await, ProviderOutcome::NotSent);

@@ -1,10 +1,10 @@
-//! How a connector is started, what it binds payments to, and what it never shows.
+//! Starting a connector, the bindings it gives to payments, and the secrets it never prints.
 
 use crate::provider::{PATIENT, settings};
 use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::types::time::Span;
 use counterfoil_gateway::{Gateway, ProviderProfile};
-use counterfoil_gateway_stripe::{Bounds, Settings, SettingsError, StripeGateway};
+use counterfoil_gateway_stripe::{ProfileOverrides, StripeGateway, StripeSettings, StripeSettingsError};
 use std::time::Duration;
 
 const URL: &str = "stripe+https://sk_live_SECRET@API.stripe.com";
@@ -29,12 +29,13 @@ fn the_rules_are_those_of_the_bound_profile_and_the_worst_for_an_unknown_one() {
 }
 
 #[test]
-fn bounds_that_are_given_go_before_the_profiles_own_and_before_no_others() {
+fn configured_bounds_replace_those_of_the_own_profile_only() {
     let ms = |ms| Some(Span::from_ms(ms));
-    let bounds = Bounds { dedup_window: ms(7), late_delivery: ms(8), query_lag: None };
+    let bounds = ProfileOverrides { dedup_window: ms(7), late_delivery: ms(8), query_lag: None };
     let rules = |set: &str, bound: &str| {
         let profile = ProviderProfile::named(set).unwrap();
-        let gateway = StripeGateway::new(Settings { profile, bounds, ..settings(URL, PATIENT) }).unwrap();
+        let gateway =
+            StripeGateway::new(StripeSettings { profile, bounds, ..settings(URL, PATIENT) }).unwrap();
         gateway.rules(&ProviderBinding { profile: bound.into(), endpoint: "https://elsewhere".into() })
     };
     let (stripe, plain) = (rules("stripe", "stripe"), ProviderProfile::named("stripe").unwrap().rules);
@@ -45,7 +46,7 @@ fn bounds_that_are_given_go_before_the_profiles_own_and_before_no_others() {
 }
 
 #[test]
-fn a_request_is_said_to_leave_within_the_timeout_whoever_the_provider_is() {
+fn requests_are_sent_within_the_timeout_for_every_profile() {
     for (timeout, ms) in [(Duration::from_mins(10), 600_000), (Duration::from_micros(1_500), 2)] {
         let gateway = StripeGateway::new(settings(URL, timeout)).unwrap();
         for profile in ["stripe", "braintree-classic", "gone"] {
@@ -56,7 +57,7 @@ fn a_request_is_said_to_leave_within_the_timeout_whoever_the_provider_is() {
 }
 
 #[test]
-fn the_key_is_nowhere_to_be_seen() {
+fn the_key_is_never_printed() {
     let settings_shown = format!("{:?}", settings(URL, PATIENT));
     let gateway_shown = format!("{:?}", StripeGateway::new(settings(URL, PATIENT)).unwrap());
     assert!(gateway_shown.contains("https://api.stripe.com"), "{gateway_shown}");
@@ -72,14 +73,14 @@ fn the_key_is_nowhere_to_be_seen() {
 }
 
 #[test]
-fn bounds_that_make_no_sense_are_refused() {
+fn limits_out_of_range_are_refused() {
     for timeout in [Duration::ZERO, Duration::from_hours(1), Duration::MAX] {
         let refused = StripeGateway::new(settings(URL, timeout)).unwrap_err();
-        assert_eq!(refused, SettingsError::Timeout);
+        assert_eq!(refused, StripeSettingsError::Timeout);
     }
     for connections_max in [0, 10_001, usize::MAX] {
         let mut odd = settings(URL, PATIENT);
         odd.connections_max = connections_max;
-        assert_eq!(StripeGateway::new(odd).unwrap_err(), SettingsError::Connections);
+        assert_eq!(StripeGateway::new(odd).unwrap_err(), StripeSettingsError::Connections);
     }
 }

@@ -1,4 +1,4 @@
-//! The connector and the simulator agree on the protocol, faults included.
+//! Connector and simulator agree on the protocol, faults included.
 
 use crate::provider::{HASTY, KEY, PATIENT, call, charge, look_up, lookup, settings};
 use counterfoil_core::payments::provider::{Cause, LookupResult, ProviderOutcome, ProviderStep, Stands};
@@ -18,7 +18,8 @@ fn start(timeout: Duration) -> (Running, StripeGateway) {
     (provider, StripeGateway::new(settings(&url, timeout)).unwrap())
 }
 
-/// Calls under this fault, then again without it, and compares both outcomes and the truth in between.
+/// Calls with this fault, then again without it. Compares both outcomes and the number of effects
+/// in between.
 async fn doubted(faults: Faults, cause: Cause, executed: usize) {
     let (provider, gateway) = start(PATIENT);
     provider.set_faults(faults).unwrap();
@@ -61,7 +62,7 @@ async fn an_authorization_is_held() {
     assert_eq!((approval.stands, approval.amount_minor), (Stands::Held, 1250));
 }
 
-/// Holds 12.50 and gives the provider's reference of it.
+/// Holds 12.50 and returns the provider's reference.
 async fn held(gateway: &StripeGateway) -> String {
     let hold = ProviderCall { step: ProviderStep::Authorize, ..call(gateway.binding()) };
     match gateway.call(hold).await {
@@ -207,9 +208,9 @@ async fn a_provider_that_executes_twice_is_seen_as_several() {
     assert_eq!(look_up(&gateway).await, LookupResult::Several);
 }
 
-/// Deadlines so short that they fall before, into and after the moment of sending.
+/// Deadlines so short that they fall before, at and after the moment of sending.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_said_not_to_be_sent_is_never_executed() {
+async fn a_call_reported_as_not_sent_is_never_executed() {
     let (provider, patient) = start(PATIENT);
     let mut not_sent = HashSet::new();
     for round in 0..24_u64 {
@@ -235,7 +236,7 @@ async fn what_is_said_not_to_be_sent_is_never_executed() {
             }
         }
     }
-    // One more exchange, for what was still on its way.
+    // One more exchange, to let pending ones finish.
     charge(&patient).await;
     for effect in provider.effects() {
         let payment = effect.payment.unwrap();
@@ -243,7 +244,7 @@ async fn what_is_said_not_to_be_sent_is_never_executed() {
     }
 }
 
-/// A payout of so much to a bank account, under that key.
+/// Pays out `minor` to a bank account under `key`.
 async fn pay_out(gateway: &StripeGateway, minor: i64, to: Option<&str>, key: &str) -> ProviderOutcome {
     let amount = Money::new(minor, Asset::parse("USD").unwrap()).unwrap();
     let instrument = to.map(|to| Masked::new(to.to_owned()));
@@ -259,7 +260,7 @@ async fn paid_out(gateway: &StripeGateway, reference: Option<&str>) -> LookupRes
 }
 
 #[tokio::test]
-async fn a_payout_is_made_once_and_found_by_its_own_name() {
+async fn a_payout_is_made_once_and_found_by_its_reference() {
     let (provider, gateway) = start(PATIENT);
     let outcome = pay_out(&gateway, 400, Some("ba_1"), "k1").await;
     let ProviderOutcome::Approved(approval) = &outcome else { panic!("{outcome:?}") };
@@ -299,7 +300,7 @@ async fn a_payout_that_the_bank_does_not_take_is_declined_with_its_reason() {
 }
 
 #[tokio::test]
-async fn a_payout_under_faults_is_doubted_and_made_once() {
+async fn a_payout_under_faults_is_in_doubt_and_made_once() {
     for (faults, cause, executed) in [
         (Faults { drop_after: 1.0, ..Faults::default() }, Cause::Cut, 1),
         (Faults { drop_before: 1.0, ..Faults::default() }, Cause::Cut, 0),

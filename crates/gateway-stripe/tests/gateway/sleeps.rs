@@ -1,5 +1,5 @@
-//! A process that is stopped in the middle of a call and goes on after its deadline. One thread runs everything here,
-//! so blocking it stops the connector as a signal would, at a moment the test chooses.
+//! A process that is stopped during a call and continues after its deadline. Everything runs on one
+//! thread, so blocking it stops the connector as a signal would, at a moment chosen by the test.
 
 use crate::provider::{KEY, call, charge, intent, next_request, reply, settings};
 use counterfoil_core::payments::provider::{Cause, ProviderOutcome};
@@ -22,7 +22,7 @@ fn listening() -> (TcpListener, StripeGateway) {
     (listener, StripeGateway::new(settings(&url, TIMEOUT)).unwrap())
 }
 
-/// Goes as far as the call can go without any other task, and then stops everything until its deadline is over.
+/// Polls the call once, then blocks the thread until the deadline has passed.
 async fn begin_and_oversleep(call: Pin<&mut impl Future<Output = ProviderOutcome>>) {
     tokio::select! {
         biased;
@@ -31,7 +31,7 @@ async fn begin_and_oversleep(call: Pin<&mut impl Future<Output = ProviderOutcome
     }
 }
 
-/// Answers the first request and gives back every byte that comes after it, until the connection is closed.
+/// Answers the first request, then returns every byte received until the connection closes.
 async fn answer_once(mut stream: TcpStream) -> Vec<u8> {
     let mut read = Vec::new();
     next_request(&mut stream, &mut read).await.unwrap();
@@ -40,7 +40,7 @@ async fn answer_once(mut stream: TcpStream) -> Vec<u8> {
     read
 }
 
-/// A connector with one idle connection, and what arrives on it from now on.
+/// A connector with one idle connection, and the bytes that arrive on it from now on.
 async fn connected() -> (TcpListener, StripeGateway, tokio::task::JoinHandle<Vec<u8>>) {
     let (listener, gateway) = listening();
     let accepting = tokio::net::TcpListener::from_std({
@@ -55,33 +55,33 @@ async fn connected() -> (TcpListener, StripeGateway, tokio::task::JoinHandle<Vec
     (listener, gateway, arriving)
 }
 
-/// The kernel knows: no second connection was made.
-fn assert_nobody_else_came(listener: &TcpListener) {
+/// The listener's queue is empty: no second connection was made.
+fn assert_no_other_connection(listener: &TcpListener) {
     listener.set_nonblocking(true).unwrap();
     assert_eq!(listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
 }
 
-/// On a connection that is there, nothing is left to wait for between the request's first step and its leaving.
+/// On an existing connection, a request is sent in the first poll of its call.
 #[tokio::test]
-async fn a_request_that_sleeps_before_it_takes_its_connection_does_not_leave() {
+async fn a_request_whose_process_sleeps_before_taking_its_connection_is_not_sent() {
     let (listener, gateway, arriving) = connected().await;
     let call = gateway.call(call(gateway.binding()));
     sleep(TIMEOUT);
     assert_eq!(call.await, ProviderOutcome::NotSent);
     drop(gateway);
     assert_eq!(String::from_utf8(arriving.await.unwrap()).unwrap(), "", "not even a head");
-    assert_nobody_else_came(&listener);
+    assert_no_other_connection(&listener);
 }
 
 #[tokio::test]
-async fn a_request_that_sleeps_while_it_connects_does_not_leave() {
+async fn a_request_whose_process_sleeps_while_connecting_is_not_sent() {
     let (listener, gateway) = listening();
     {
         let mut call = pin!(charge(&gateway));
         begin_and_oversleep(call.as_mut()).await;
         assert_eq!(call.await, ProviderOutcome::NotSent);
     }
-    // The kernel accepted for the listener meanwhile. Whatever was sent is there to be read, up to the end.
+    // The kernel accepted the connection meanwhile, so everything sent can be read to the end.
     let arrived = tokio::task::spawn_blocking(move || {
         let mut arrived = Vec::new();
         listener.accept().unwrap().0.read_to_end(&mut arrived).unwrap();
@@ -92,7 +92,7 @@ async fn a_request_that_sleeps_while_it_connects_does_not_leave() {
 }
 
 #[tokio::test]
-async fn time_runs_from_the_call_and_not_from_its_first_poll() {
+async fn the_deadline_starts_at_the_call_not_at_its_first_poll() {
     let (listener, gateway) = listening();
     let call = gateway.call(call(gateway.binding()));
     sleep(TIMEOUT);
@@ -100,9 +100,9 @@ async fn time_runs_from_the_call_and_not_from_its_first_poll() {
     drop(listener);
 }
 
-/// A request that left in time has perhaps been executed, however late its sender wakes up.
+/// A request sent in time may have been executed, however late its sender wakes up.
 #[tokio::test]
-async fn a_request_that_left_before_the_sleep_is_unknown() {
+async fn a_request_sent_before_the_sleep_is_unknown() {
     let (listener, gateway) = listening();
     let provider = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();

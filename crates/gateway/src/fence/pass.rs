@@ -1,37 +1,37 @@
-//! How a fence is used: enter, work while renewing, leave.
+//! The use of a fence: enter, renew while working, leave.
 //!
-//! Only one answer stops a caller: another holder has the name. Every failure lets it through and is counted, at most
-//! once for each pass.
+//! Only one answer stops a caller: another holder has the name. Every failure lets the caller
+//! through and is counted once per pass.
 
 use super::{Fence, FenceFailure, Token};
 use counterfoil_core::types::time::Span;
 use std::fmt;
 use std::sync::Arc;
 
-/// A hold is renewed when this part of it has passed, so that two renewals may fail before it ends.
+/// Renewals happen after a third of the TTL, so two of them may fail before the hold ends.
 const RENEWALS_PER_TTL: u64 = 3;
 
-/// The fences of all payments, or none.
+/// The fences of all payments; without a fence server everybody enters.
 #[derive(Clone)]
-pub struct Fences(Option<Arc<Policy>>);
+pub struct Fences(Option<Arc<FenceSettings>>);
 
-struct Policy {
+struct FenceSettings {
     fence: Arc<dyn Fence>,
     ttl: Span,
-    bypassed: Box<dyn Fn(&FenceFailure) + Send + Sync>,
+    on_bypass: Box<dyn Fn(&FenceFailure) + Send + Sync>,
 }
 
-/// Another process, or another request of this one, is at work on the payment.
+/// Another process or request works on the payment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldByAnother;
 
-/// The right to work on a payment, as far as the fence knows. One that is dropped without [`Pass::leave`] ends with its
-/// time.
-#[must_use = "the fence stays closed until the pass is given back or its time is over"]
-pub struct Pass(Option<Entered>);
+/// The right to work on a payment, as far as the fence knows. A pass dropped without
+/// [`Pass::leave`] ends with its TTL.
+#[must_use = "the payment stays fenced until the pass is released or its TTL ends"]
+pub struct Pass(Option<HeldPass>);
 
-struct Entered {
-    policy: Arc<Policy>,
+struct HeldPass {
+    settings: Arc<FenceSettings>,
     name: String,
     token: Token,
     hold: Hold,
@@ -40,12 +40,12 @@ struct Entered {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hold {
-    /// The token had the name when the server was last heard.
+    /// The last answer said that the token holds the name.
     Ours,
-    /// The server was asked and not heard: the token may have the name.
-    Perhaps,
-    /// The token does not have the name.
-    Not,
+    /// An answer was lost: the token may hold the name.
+    Unknown,
+    /// The token does not hold the name.
+    NotHeld,
 }
 
 impl Fences {
@@ -54,65 +54,66 @@ impl Fences {
         Fences(None)
     }
 
-    /// Through `fence`, each hold for `ttl` unless renewed. `bypassed` is told of every pass that goes on without the
-    /// fence.
+    /// Uses `fence` with a hold of `ttl` between renewals. `on_bypass` is called for every pass that
+    /// goes on without the fence.
     pub fn new(
         fence: Arc<dyn Fence>,
         ttl: Span,
-        bypassed: impl Fn(&FenceFailure) + Send + Sync + 'static,
+        on_bypass: impl Fn(&FenceFailure) + Send + Sync + 'static,
     ) -> Fences {
-        Fences(Some(Arc::new(Policy { fence, ttl, bypassed: Box::new(bypassed) })))
+        Fences(Some(Arc::new(FenceSettings { fence, ttl, on_bypass: Box::new(on_bypass) })))
     }
 
-    /// Enters, unless another holder works on the payment. `token` must be fresh for each attempt. The payment's name is
-    /// made only if somebody asks for it.
+    /// Enters unless another holder works on the payment. `token` must be fresh for each attempt.
+    /// The payment's name is only formatted if there is a fence.
     pub async fn enter(&self, payment: impl fmt::Display, token: Token) -> Result<Pass, HeldByAnother> {
-        let Some(policy) = &self.0 else { return Ok(Pass(None)) };
-        let mut entered = Entered {
-            policy: Arc::clone(policy),
+        let Some(settings) = &self.0 else { return Ok(Pass(None)) };
+        let mut held = HeldPass {
+            settings: Arc::clone(settings),
             name: payment.to_string(),
             token,
-            hold: Hold::Not,
+            hold: Hold::NotHeld,
             is_counted: false,
         };
-        if entered.take().await { Ok(Pass(Some(entered))) } else { Err(HeldByAnother) }
+        if held.take().await { Ok(Pass(Some(held))) } else { Err(HeldByAnother) }
     }
 }
 
 impl Pass {
-    /// How often to call [`Pass::renew`]; nothing if there is nothing to renew.
+    /// The interval for [`Pass::renew`]; `None` if there is nothing to renew.
     pub fn renewal(&self) -> Option<Span> {
-        let entered = self.0.as_ref().filter(|entered| entered.hold == Hold::Ours)?;
-        Some(entered.policy.ttl.part(1, RENEWALS_PER_TTL).max(Span::from_ms(1)))
+        let held = self.0.as_ref().filter(|held| held.hold == Hold::Ours)?;
+        Some(held.settings.ttl.part(1, RENEWALS_PER_TTL).max(Span::from_ms(1)))
     }
 
-    /// Lengthens the hold; one that was lost is taken again if nobody else has. No: another holder has it now. The work
-    /// goes on all the same, for it may have reached the provider; the claim's own fence decides whose result counts.
+    /// Renews the hold, or takes it again after a loss. False if another holder has it now. Work
+    /// goes on regardless, as it may have reached the provider; the claim's fencing token decides
+    /// which result counts.
     pub async fn renew(&mut self) -> bool {
         match &mut self.0 {
-            Some(entered) if entered.hold == Hold::Ours => entered.renew().await,
+            Some(held) if held.hold == Hold::Ours => held.renew().await,
             Some(_) | None => true,
         }
     }
 
-    /// Gives the fence back, so that the next operation on the payment need not wait for the hold to end.
+    /// Releases the fence, so that the next operation on the payment need not wait for the TTL.
     pub async fn leave(self) {
-        if let Some(entered) = self.0
-            && entered.hold != Hold::Not
+        if let Some(held) = self.0
+            && held.hold != Hold::NotHeld
         {
-            // A fence that cannot be given back ends by itself.
-            let _ = entered.policy.fence.release(&entered.name, entered.token).await;
+            // A fence that cannot be released expires.
+            let _ = held.settings.fence.release(&held.name, held.token).await;
         }
     }
 }
 
-impl Entered {
-    /// Whether the caller may go on.
+impl HeldPass {
+    /// Returns whether the caller may go on.
     async fn take(&mut self) -> bool {
-        match self.policy.fence.take(&self.name, self.token, self.policy.ttl).await {
+        match self.settings.fence.take(&self.name, self.token, self.settings.ttl).await {
             Ok(true) => self.hold = Hold::Ours,
             Ok(false) => {
-                self.hold = Hold::Not;
+                self.hold = Hold::NotHeld;
                 return false;
             }
             Err(failure) => self.bypass(&failure),
@@ -121,10 +122,10 @@ impl Entered {
     }
 
     async fn renew(&mut self) -> bool {
-        match self.policy.fence.renew(&self.name, self.token, self.policy.ttl).await {
+        match self.settings.fence.renew(&self.name, self.token, self.settings.ttl).await {
             Ok(true) => true,
             Ok(false) => self.take().await,
-            // The hold may last until the next renewal is heard.
+            // The hold may last until the next successful renewal.
             Err(failure) => {
                 self.count(&failure);
                 true
@@ -134,8 +135,8 @@ impl Entered {
 
     fn bypass(&mut self, failure: &FenceFailure) {
         self.hold = match failure {
-            FenceFailure::Unheard(_) => Hold::Perhaps,
-            FenceFailure::Resting | FenceFailure::Unreachable(_) | FenceFailure::Refused(_) => Hold::Not,
+            FenceFailure::Unheard(_) => Hold::Unknown,
+            FenceFailure::Resting | FenceFailure::Unreachable(_) | FenceFailure::Refused(_) => Hold::NotHeld,
         };
         self.count(failure);
     }
@@ -143,7 +144,7 @@ impl Entered {
     fn count(&mut self, failure: &FenceFailure) {
         if !self.is_counted {
             self.is_counted = true;
-            (self.policy.bypassed)(failure);
+            (self.settings.on_bypass)(failure);
         }
     }
 }
@@ -156,7 +157,7 @@ impl fmt::Debug for Fences {
 
 impl fmt::Debug for Pass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Pass").field(&self.0.as_ref().map(|entered| entered.hold)).finish()
+        f.debug_tuple("Pass").field(&self.0.as_ref().map(|held| held.hold)).finish()
     }
 }
 
@@ -172,7 +173,7 @@ mod tests {
     const TTL: Span = Span::from_ms(900);
     const TOKEN: Token = Token::new(7);
 
-    /// Answers as it was told to, and remembers what it was asked.
+    /// A fence with prepared answers that records its calls.
     #[derive(Default)]
     struct Scripted {
         answers: Mutex<VecDeque<Result<bool, FenceFailure>>>,
@@ -233,14 +234,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_finds_another_holder_does_not_enter() {
+    async fn another_holder_keeps_a_caller_out() {
         let scene = scene([Ok(false)]);
         assert_eq!(scene.fences.enter("ch_1", TOKEN).await.unwrap_err(), HeldByAnother);
         scene.check(&["take"], 0);
     }
 
     #[tokio::test]
-    async fn a_fence_that_cannot_be_asked_stops_nobody_and_is_counted() {
+    async fn an_unreachable_fence_stops_nobody_and_is_counted() {
         let refused = FenceFailure::Refused("READONLY".to_owned());
         for failure in [FenceFailure::Resting, FenceFailure::Unreachable("refused".to_owned()), refused] {
             let scene = scene([Err(failure)]);
@@ -253,14 +254,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_not_heard_is_given_back_all_the_same() {
+    async fn a_hold_without_an_answer_is_released_as_well() {
         let scene = scene([Err(unheard()), Ok(false)]);
         scene.fences.enter("ch_1", TOKEN).await.unwrap().leave().await;
         scene.check(&["take", "release"], 1);
     }
 
     #[tokio::test]
-    async fn failures_of_renewal_are_counted_once_and_end_nothing() {
+    async fn failed_renewals_are_counted_once_and_end_no_work() {
         let scene = scene([Ok(true), Err(unheard()), Err(FenceFailure::Resting), Ok(true), Ok(true)]);
         let mut pass = scene.fences.enter("ch_1", TOKEN).await.unwrap();
         for _ in 0..3 {
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_hold_lost_to_another_is_neither_renewed_nor_given_back() {
+    async fn a_hold_lost_to_another_is_neither_renewed_nor_released() {
         let scene = scene([Ok(true), Ok(false), Ok(false)]);
         let mut pass = scene.fences.enter("ch_1", TOKEN).await.unwrap();
         assert!(!pass.renew().await);

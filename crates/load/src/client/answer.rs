@@ -1,16 +1,16 @@
-//! Reads an answer's head in place: status line, length, and the few headers a replay must repeat.
+//! Parses an answer's head in place: status line, length, and the headers a replay must repeat.
 //!
-//! Promises an error, never a panic, on any bytes, and reads no more than the bounds below.
+//! Returns an error, never a panic, on any bytes, and reads no more than the bounds below.
 
-/// No server under test sends half of this.
+/// More than twice the head of any server under test.
 pub(crate) const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// An answer has some hundred bytes, one to a thousand transfers a hundred thousand.
 pub(crate) const BODY_BYTES_MAX: usize = 1024 * 1024;
 
-/// What a stored answer keeps besides its status and body.
+/// Headers that a stored answer keeps besides its status and body.
 const KEPT_HEADERS: [&[u8]; 3] = [b"content-type", b"location", b"idempotency-expires"];
 
-/// Bytes that are not an answer this client reads.
+/// Errors of the parser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// The first line is no HTTP/1 status line with a final status.
@@ -22,10 +22,10 @@ pub enum Malformed {
     /// The head does not end.
     #[error("the head has more than 16 KiB")]
     HeadTooLong,
-    /// The body is announced larger than this client reads.
+    /// The announced body is larger than the limit.
     #[error("the body has more than 1 MiB")]
     BodyTooLong,
-    /// `Content-Length` is no number, or given twice with different values.
+    /// `Content-Length` is no number, or is given twice with different values.
     #[error("the Content-Length header is not a number")]
     Length,
     /// Neither length nor encoding is given.
@@ -47,7 +47,7 @@ struct Span {
     end: usize,
 }
 
-/// Where things are in an answer's bytes.
+/// Positions of an answer's parts in its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) status: u16,
@@ -59,7 +59,7 @@ pub(crate) struct Head {
     body: Span,
 }
 
-/// A whole answer, borrowed from the bytes it came in.
+/// A whole answer, borrowed from the connection's buffer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Answer<'a> {
     pub(crate) head: Head,
@@ -120,7 +120,7 @@ impl Head {
         Ok(Some(Self { status, replayed, closes, kept, body }))
     }
 
-    /// How many bytes the whole answer has.
+    /// Number of bytes of the whole answer.
     pub(crate) fn answer_len(&self) -> usize {
         self.body.end
     }
@@ -135,8 +135,8 @@ impl<'a> Answer<'a> {
         self.cut(self.head.body)
     }
 
-    /// Says whether this is a replay of `first`: marked as one, with the same status, the same body, and every
-    /// kept header that the first answer carried, byte for byte.
+    /// Whether this is a replay of `first`: marked as one, with the same status, body and kept
+    /// headers, byte for byte.
     pub(crate) fn repeats(&self, first: &Answer<'_>) -> bool {
         let same_headers = first.head.kept.iter().zip(self.head.kept).all(|(then, now)| match (then, now) {
             (None, _) => true,

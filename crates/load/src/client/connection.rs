@@ -1,4 +1,4 @@
-//! One kept-alive connection with one request in flight and one reused buffer.
+//! A kept-alive connection with a reused buffer; requests do not overlap.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use crate::target::CONNECT_LIMIT;
 /// Holds a charge's whole answer, so most answers take one read.
 const READ_BYTES: usize = 4096;
 
-/// Why a call got no answer. After either the connection must not be used again.
+/// Errors of a call. Afterwards the connection must not be used again.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Transport(io::Error),
@@ -29,12 +29,13 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) async fn open(addr: SocketAddr) -> io::Result<Self> {
         let stream = timeout(CONNECT_LIMIT, TcpStream::connect(addr)).await??;
-        // A request is one write and the answer is awaited: waiting to fill a packet would only add delay.
+        // A request is one write, and its answer is awaited. Nagle's algorithm would only add
+        // delay.
         stream.set_nodelay(true)?;
         Ok(Self { stream, incoming: Vec::with_capacity(READ_BYTES) })
     }
 
-    /// Sends the bytes of one request and reads the whole answer to it.
+    /// Sends the bytes of one request and reads the whole answer.
     pub(crate) async fn call(&mut self, request: &[u8]) -> Result<Answer<'_>, Failure> {
         self.incoming.clear();
         self.stream.write_all(request).await.map_err(Failure::Transport)?;
@@ -73,7 +74,8 @@ mod tests {
     use super::*;
     use tokio::net::TcpListener;
 
-    /// Plays a server that answers one request with the given pieces, each sent on its own, and then closes.
+    /// Starts a server that answers one request with the given pieces, each in its own write, and
+    /// then closes.
     async fn answered(pieces: &[&[u8]]) -> Result<(u16, Vec<u8>), Failure> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut client = Connection::open(listener.local_addr().unwrap()).await.unwrap();
@@ -95,7 +97,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn reads_an_answer_in_any_pieces() {
+    async fn an_answer_in_any_pieces_is_read() {
         let bytes = b"HTTP/1.1 201 Created\r\ncontent-length: 5\r\n\r\nhello";
         let pieces: Vec<&[u8]> = bytes.chunks(1).collect();
         assert_eq!(answered(&pieces).await.unwrap(), (201, b"hello".to_vec()));
@@ -103,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn reads_a_body_larger_than_its_buffer() {
+    async fn bodies_larger_than_the_buffer_are_read() {
         let body = vec![b'x'; 10 * READ_BYTES];
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
         assert_eq!(answered(&[head.as_bytes(), &body]).await.unwrap(), (200, body));

@@ -1,6 +1,7 @@
-//! A small HTTP/1.1 client: one request at a time on a kept-alive connection, answers read in place.
+//! A small HTTP/1.1 client: one request at a time on a kept-alive connection, answers read in
+//! place.
 //!
-//! Leaves out what the load never needs: pipelining, chunked answers, redirects, TLS.
+//! Pipelining, chunked answers, redirects and TLS are not supported; the load never needs them.
 
 mod answer;
 mod connection;

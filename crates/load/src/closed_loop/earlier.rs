@@ -1,7 +1,7 @@
-//! The earlier requests of a connection that a replay may repeat, each with its first answer.
+//! Earlier requests of a connection that may be replayed, each with its first answer.
 
-use super::worker::Dice;
 use crate::client::{Answer, Head};
+use counterfoil_prng::Prng;
 
 /// Bounds the memory of a run: some hundred bytes each, on every connection.
 const KEPT_MAX: usize = 128;
@@ -22,23 +22,23 @@ impl Done {
 pub(crate) struct Earlier(Vec<Done>);
 
 impl Earlier {
-    /// When full, the new one takes a place by chance, so that old and young ones are replayed alike.
-    pub(crate) fn keep(&mut self, number: u64, answer: &Answer<'_>, dice: &mut Dice) {
+    /// A full list replaces a random entry, so that old and young requests are replayed alike.
+    pub(crate) fn keep(&mut self, number: u64, answer: &Answer<'_>, prng: &mut Prng) {
         if self.0.len() < KEPT_MAX {
             self.0.push(Done { number, head: answer.head, bytes: answer.bytes.to_vec() });
             return;
         }
-        let place = &mut self.0[dice.below(KEPT_MAX)];
+        let place = &mut self.0[prng.index(KEPT_MAX)];
         place.number = number;
         place.head = answer.head;
         place.bytes.clear();
         place.bytes.extend_from_slice(answer.bytes);
     }
 
-    pub(crate) fn pick(&self, dice: &mut Dice) -> Option<&Done> {
+    pub(crate) fn pick(&self, prng: &mut Prng) -> Option<&Done> {
         if self.0.is_empty() {
             return None;
         }
-        self.0.get(dice.below(self.0.len()))
+        self.0.get(prng.index(self.0.len()))
     }
 }

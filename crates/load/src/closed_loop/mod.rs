@@ -1,7 +1,8 @@
-//! The load itself: new requests, and replays of earlier ones, on many connections at once.
+//! The load: new requests, and replays of earlier ones, on many connections.
 //!
-//! Promises that a request is counted as done only if it was new, and a replay only if its answer is the first
-//! answer again. A request whose connection broke is counted and left: the next request has a new key.
+//! A request counts as done only if it was new, and a replay only if its answer is the first answer
+//! again. A request whose connection broke is counted and abandoned: the next request has a new
+//! key.
 
 mod earlier;
 mod worker;
@@ -19,7 +20,7 @@ use worker::{Live, Window, Worker};
 
 /// Often enough for a smooth bar, too rare to cost anything.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
-/// Replays alone need requests to repeat: so many per connection, made before the warm-up.
+/// Requests per connection, made before the warm-up if the load consists of replays only.
 const SEEDS_FOR_REPLAYS_ONLY: usize = 16;
 
 /// Runs the plan with `work` to its end; see [`crate::charge::run`].

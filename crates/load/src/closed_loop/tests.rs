@@ -1,4 +1,4 @@
-//! Runs against a small server that keeps keys as the real one promises to, or breaks that promise.
+//! Runs the load against a small server that keeps or breaks the promises about keys.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -16,7 +16,7 @@ use crate::charge::run;
 use crate::limits::serve;
 use crate::plan::tests::small;
 
-/// How the server treats the second request with a key.
+/// The server's treatment of the second request with a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Manner {
     Faithful,
@@ -25,7 +25,7 @@ enum Manner {
     SaysNotNow,
 }
 
-/// What was charged: by key, the request's body and the answer's.
+/// Charges by key: the request's body and the answer's.
 type Charges = BTreeMap<String, (Bytes, Bytes)>;
 
 struct Server {
@@ -59,7 +59,7 @@ impl Server {
     }
 }
 
-/// Runs the plan against such a server; what was charged comes back with the report.
+/// Runs the plan against such a server; returns the report and the charges.
 async fn against(manner: Manner, adjust: impl Fn(Plan) -> Plan) -> (Result<Report, LoadError>, Charges) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let plan = adjust(small(listener.local_addr().unwrap()));
@@ -157,7 +157,8 @@ async fn keys_of_an_earlier_run_are_refused() {
     assert!(message.contains("choose another key prefix"), "{message}");
 }
 
-/// Answers every request of every connection with the same bytes, then closes if told to.
+/// Answers every request of every connection with the same bytes; closes the connection if `close`
+/// is set.
 async fn fixed(listener: TcpListener, bytes: &'static [u8], close: bool) {
     let mut open = JoinSet::new();
     loop {
@@ -207,14 +208,15 @@ async fn a_server_that_closes_politely_is_called_again() {
 
 #[tokio::test]
 async fn a_server_that_cuts_every_connection_costs_transport_errors() {
-    // Says it keeps the connection and closes it: every second call finds it closed.
+    // The server promises to keep the connection and closes it, so every second call finds it
+    // closed.
     let report = against_fixed(b"HTTP/1.1 201 X\r\ncontent-length: 0\r\n\r\n", true).await.unwrap();
     assert!(report.transport_errors > 0 && report.first_transport_error.is_some(), "{report:?}");
     assert_eq!(report.requests, report.ok + report.transport_errors);
 }
 
 #[tokio::test]
-async fn nobody_there_is_a_clear_error() {
+async fn an_unreachable_server_is_a_clear_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let plan = small(listener.local_addr().unwrap());
     drop(listener);

@@ -1,9 +1,10 @@
-//! One connection of a run: sends, judges the answer, counts, and sends again until the window closes.
+//! A connection of a run: sends, judges the answer, counts, and repeats until the window closes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use counterfoil_prng::Prng;
 use tokio::time::{sleep, timeout_at};
 
 use super::earlier::Earlier;
@@ -12,15 +13,15 @@ use crate::report::{Outcome, Progress, Tally};
 use crate::request::{Request, Work};
 use crate::{LoadError, Plan};
 
-/// Requests in flight at the end of the window, or in preparation, get this long to be answered.
+/// Time limit of requests in flight at the end of the window, or in preparation.
 const ANSWER_GRACE: Duration = Duration::from_secs(30);
-/// A server that restarts is back within `RECONNECTS_MAX` pauses; one that stays away ends the connection.
+/// A restarting server is back within `RECONNECTS_MAX` pauses; longer downtime ends the connection.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(50);
 const RECONNECTS_MAX: u32 = 100;
 /// Enough of a refusal to read its reason.
 const REFUSAL_BYTES_MAX: usize = 300;
 
-/// When requests are measured, and when the last one starts.
+/// Start of the measurement, and start of the last request.
 #[derive(Clone, Copy)]
 pub(crate) struct Window {
     pub(crate) opened: Instant,
@@ -28,15 +29,12 @@ pub(crate) struct Window {
     pub(crate) end: Instant,
 }
 
-/// What the progress bar reads while the connection works. Written by one task only.
+/// Counters for the progress bar. Only one task writes them.
 #[derive(Default)]
 pub(crate) struct Live {
     ok: AtomicU64,
     failed: AtomicU64,
 }
-
-/// A small generator for choices that need no quality; the same connection makes the same choices every run.
-pub(crate) struct Dice(u64);
 
 pub(crate) struct Worker {
     plan: Arc<Plan>,
@@ -45,7 +43,8 @@ pub(crate) struct Worker {
     next_number: u64,
     connection: Option<Connection>,
     earlier: Earlier,
-    dice: Dice,
+    /// Seeded with the connection's number, so every run makes the same choices.
+    prng: Prng,
     live: Arc<Live>,
 }
 
@@ -62,21 +61,6 @@ impl Window {
             ok: live.iter().map(|one| one.ok.load(Ordering::Relaxed)).sum(),
             failed: live.iter().map(|one| one.failed.load(Ordering::Relaxed)).sum(),
         }
-    }
-}
-
-impl Dice {
-    /// Xorshift needs a seed that is not zero; multiplying spreads small connection numbers apart.
-    fn seeded(connection: usize) -> Self {
-        Self((connection as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        // The upper half is the better mixed one. Any remainder is below `bound`, so it fits.
-        usize::try_from((self.0 >> 32) % bound as u64).unwrap_or_default()
     }
 }
 
@@ -98,7 +82,7 @@ impl Worker {
             next_number: 0,
             connection: Some(connection),
             earlier: Earlier::default(),
-            dice: Dice::seeded(number),
+            prng: Prng::new(number as u64),
             live: Arc::default(),
         };
         let mut refused = None;
@@ -124,11 +108,12 @@ impl Worker {
         Arc::clone(&self.live)
     }
 
-    /// Works until the window closes. Every request started after the warm-up is counted, even one whose
-    /// answer comes after the end: leaving out the late ones would flatter the slow server.
+    /// Works until the window closes. Counts every request started after the warm-up, even if its
+    /// answer comes after the end. Leaving out late answers would flatter a slow server.
     pub(crate) async fn drive(mut self, window: Window) -> Result<(Tally, Instant), LoadError> {
         let mut tally = Tally::new(self.work.per_request());
-        // One timer for the whole run instead of one per request; it ends the wait of a server gone silent.
+        // One timer for the whole run instead of one per request; it ends the wait for a silent
+        // server.
         let deadline = tokio::time::Instant::from_std(window.end + ANSWER_GRACE);
         match timeout_at(deadline, self.repeat(window, &mut tally)).await {
             Ok(ended) => ended?,
@@ -163,8 +148,8 @@ impl Worker {
     }
 
     async fn once(&mut self) -> Result<Outcome, LoadError> {
-        let percent = usize::from(self.plan.replay_percent);
-        if percent > 0 && self.dice.below(100) < percent { self.replay().await } else { self.begin().await }
+        let percent = u64::from(self.plan.replay_percent);
+        if percent > 0 && self.prng.percent(percent) { self.replay().await } else { self.begin().await }
     }
 
     async fn begin(&mut self) -> Result<Outcome, LoadError> {
@@ -183,7 +168,7 @@ impl Worker {
         }
         let outcome = self.work.judge(&answer);
         if answer.is_success() && self.plan.replay_percent > 0 {
-            self.earlier.keep(number, &answer, &mut self.dice);
+            self.earlier.keep(number, &answer, &mut self.prng);
         }
         let closes = answer.head.closes;
         self.end_call(closes);
@@ -191,7 +176,7 @@ impl Worker {
     }
 
     async fn replay(&mut self) -> Result<Outcome, LoadError> {
-        let Some(done) = self.earlier.pick(&mut self.dice) else {
+        let Some(done) = self.earlier.pick(&mut self.prng) else {
             return self.begin().await;
         };
         let bytes = self.request.numbered(done.number);
@@ -232,7 +217,7 @@ async fn call<'a>(
     connection.insert(open).call(bytes).await
 }
 
-/// Bytes that are no HTTP answer end the run: the next answer would be no better.
+/// A malformed answer ends the run: the next answer would be no better.
 fn lost(connection: &mut Option<Connection>, failure: Failure) -> Result<Outcome, LoadError> {
     *connection = None;
     match failure {
@@ -241,12 +226,12 @@ fn lost(connection: &mut Option<Connection>, failure: Failure) -> Result<Outcome
     }
 }
 
-/// The server says "not now" without having looked at what it answered before.
+/// Whether the server refused temporarily, without looking up the stored answer.
 fn is_not_now(status: u16) -> bool {
     matches!(status, 409 | 429 | 500..=599)
 }
 
-/// A wrong key, path or body stays wrong; declines and "not now" belong into the report.
+/// A wrong key, path or body stays wrong; declines and temporary refusals belong in the report.
 fn is_final_refusal(status: u16) -> bool {
     (300..500).contains(&status) && status != 402 && !is_not_now(status)
 }
@@ -258,6 +243,6 @@ fn refused(answer: &Answer<'_>) -> LoadError {
 }
 
 fn add(counter: &AtomicU64, more: u64) {
-    // One writer, so a plain read and write are enough and cheaper than a locked addition.
+    // With one writer, a plain read and write are enough and cheaper than a locked addition.
     counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
 }

@@ -1,4 +1,4 @@
-//! The cost of HTTP alone: every request is read and answered with the same charge.
+//! The cost of HTTP alone: the server reads every request and answers with the same charge.
 
 use std::io;
 
@@ -20,7 +20,7 @@ pub async fn serve_echo(listener: TcpListener) -> io::Result<()> {
     serve(listener, echo).await
 }
 
-/// The load on an echo server. It remembers nothing, so the plan's replays are left out.
+/// Runs the load on an echo server, without the plan's replays, because the server stores nothing.
 pub async fn run_echo(plan: Plan, progress: impl Fn(Progress)) -> Result<Report, LoadError> {
     crate::charge::run(Plan { replay_percent: 0, ..plan }, progress).await
 }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn carries_load() {
+    async fn an_echo_server_carries_load() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let plan = crate::plan::tests::small(listener.local_addr().unwrap());
         let report = tokio::select! {

@@ -1,6 +1,6 @@
 //! The cost of one durable write: append 4 KiB to a growing file, `fdatasync`, again.
 //!
-//! Blocks its thread. The file is removed at the end, also when the measurement failed.
+//! Blocks its thread. Removes the file at the end, even after a failure.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -14,27 +14,25 @@ use crate::histogram::Histogram;
 use crate::report::per_second;
 
 const BLOCK: [u8; 4096] = [0x5A; 4096];
-/// A long run on a fast disk ends here instead of filling it: 1 GiB.
+/// Ends a long run on a fast disk before it fills the disk: 1 GiB.
 const BLOCKS_MAX: u64 = 1 << 18;
 
 /// The figures of the loop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FsyncReport {
-    /// Appends made durable.
+    /// Number of durable appends.
     pub operations: u64,
-    /// How long it took.
     pub seconds: f64,
-    /// `operations` by `seconds`.
     pub per_second: f64,
     /// Median in microseconds.
     pub p50_us: u64,
-    /// 99 % do not exceed this.
+    /// 99th percentile in microseconds.
     pub p99_us: u64,
-    /// The slowest.
+    /// Maximum in microseconds.
     pub max_us: u64,
 }
 
-/// Measures in `directory` for `duration`, with one write at least.
+/// Measures in `directory` for `duration`, with at least one write.
 pub fn run(directory: &Path, duration: Duration) -> Result<FsyncReport, LoadError> {
     let path = directory.join(format!("counterfoil-fsync-{}.tmp", std::process::id()));
     let failed = |source| LoadError::File { path: path.clone(), source };
@@ -75,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn measures_and_leaves_nothing_behind() {
+    fn a_measurement_leaves_nothing_behind() {
         let directory = tempfile::tempdir().unwrap();
         let report = run(directory.path(), Duration::from_millis(20)).unwrap();
         assert!(report.operations >= 1 && report.seconds >= 0.02);

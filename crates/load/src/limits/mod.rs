@@ -1,8 +1,8 @@
-//! What this machine can do without Counterfoil, to compare its figures with.
+//! Raw limits of this machine, to compare Counterfoil's figures with.
 //!
-//! Echo and proxy are servers for processes of their own, loaded with [`crate::charge::run`] like the real
-//! server: the same requests, answers of the same size, and nothing stored. The fsync loop is what one durable
-//! write costs.
+//! Echo and proxy are servers for separate processes. [`crate::charge::run`] loads them like the
+//! real server: the same requests, answers of the same size, and nothing stored. The fsync loop
+//! measures one durable write.
 
 pub mod echo;
 pub mod fsync;

@@ -1,4 +1,5 @@
-//! The cost of a charge without a promise: one call to the provider for each request, nothing stored.
+//! The cost of a charge without a promise: one call to the provider for each request, nothing
+//! stored.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,11 +17,11 @@ use super::echo::charge_answer;
 use super::serve::serve;
 use crate::plan::is_key_byte;
 
-/// The simulator takes any key; a real provider is nothing to put load on.
+/// The simulator takes any key; nobody should put load on a real provider.
 const PROVIDER_KEY: &str = "Bearer sk_test_bench";
 const KEY_BYTES_MAX: usize = 255;
 
-/// The provider, called as a charge calls it.
+/// A client of the provider that sends the same requests as the product.
 pub struct Provider {
     client: Client<HttpConnector, Full<Bytes>>,
     uri: Uri,
@@ -34,20 +35,23 @@ pub async fn serve_proxy(listener: TcpListener, provider: SocketAddr) -> io::Res
 
 async fn forward(provider: Arc<Provider>, request: Request<Incoming>) -> Response<Full<Bytes>> {
     let Some(key) = request.headers().get("idempotency-key").and_then(form_safe).cloned() else {
-        return told(StatusCode::BAD_REQUEST, "send an Idempotency-Key of letters, digits, '-' and '_'");
+        return text_answer(
+            StatusCode::BAD_REQUEST,
+            "send an Idempotency-Key of letters, digits, '-' and '_'",
+        );
     };
     if request.into_body().collect().await.is_err() {
-        return told(StatusCode::BAD_REQUEST, "the request body was cut");
+        return text_answer(StatusCode::BAD_REQUEST, "the request body was cut");
     }
     match provider.pay(key).await {
         Ok((status, body)) if status.is_success() => charge_answer(StatusCode::CREATED, body),
-        Ok((status, _)) => told(StatusCode::BAD_GATEWAY, &format!("the provider answered {status}")),
-        Err(error) => told(StatusCode::BAD_GATEWAY, &format!("the provider did not answer: {error}")),
+        Ok((status, _)) => text_answer(StatusCode::BAD_GATEWAY, &format!("the provider answered {status}")),
+        Err(error) => text_answer(StatusCode::BAD_GATEWAY, &format!("the provider did not answer: {error}")),
     }
 }
 
 impl Provider {
-    /// The provider that speaks plain HTTP there.
+    /// Creates a client of the provider at `address`, over plain HTTP.
     pub fn new(address: SocketAddr) -> io::Result<Provider> {
         let uri = format!("http://{address}/v1/payment_intents").parse().map_err(io::Error::other)?;
         let mut connector = HttpConnector::new();
@@ -55,7 +59,8 @@ impl Provider {
         Ok(Provider { client: Client::builder(TokioExecutor::new()).build(connector), uri })
     }
 
-    /// Pays under a key, which must need no escaping in a form; gives status and body of the answer.
+    /// Pays under a key, which must need no escaping in a form. Returns status and body of the
+    /// answer.
     pub async fn pay(
         &self,
         key: HeaderValue,
@@ -78,14 +83,14 @@ impl Provider {
     }
 }
 
-/// The key is copied into the form as it is, so it must not need escaping there.
+/// The key, if it can be copied into a form without escaping.
 fn form_safe(key: &HeaderValue) -> Option<&HeaderValue> {
     let bytes = key.as_bytes();
     let safe = (1..=KEY_BYTES_MAX).contains(&bytes.len()) && bytes.iter().copied().all(is_key_byte);
     safe.then_some(key)
 }
 
-fn told(status: StatusCode, sentence: &str) -> Response<Full<Bytes>> {
+fn text_answer(status: StatusCode, sentence: &str) -> Response<Full<Bytes>> {
     let mut answer = Response::new(Full::new(Bytes::copy_from_slice(sentence.as_bytes())));
     *answer.status_mut() = status;
     answer

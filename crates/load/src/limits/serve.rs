@@ -1,4 +1,4 @@
-//! The accept loop of the servers: hyper's HTTP/1.1 on every connection, nothing between.
+//! The servers' accept loop: hyper's HTTP/1.1 on every connection, without a framework.
 
 use std::convert::Infallible;
 use std::io;
@@ -35,7 +35,7 @@ where
                 let answered = answer(request);
                 async move { Ok::<_, Infallible>(answered.await) }
             });
-            // A client that hangs up is not this server's concern.
+            // A client's disconnect is no error of this server.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }

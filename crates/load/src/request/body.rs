@@ -1,26 +1,23 @@
-//! A body under construction: its text, and the places in it that change from request to request.
+//! A body under construction: its text, and the fields that change from request to request.
 
 pub(super) const NUMBER_DIGITS: usize = 10;
 pub(super) const AMOUNT_DIGITS: usize = 4;
 
-/// What stands in a place.
+/// The content of a field.
 #[derive(Clone, Copy)]
 pub(super) enum Field {
     /// The request's number.
     Number,
-    /// An amount.
     Amount,
-    /// The account debited.
     Debited,
-    /// The account credited.
     Credited,
 }
 
-/// A place that changes.
+/// A field that changes.
 #[derive(Clone, Copy)]
 pub(super) struct Slot {
     pub(super) at: usize,
-    /// Which of the request's items it belongs to.
+    /// Index of the item in the request.
     pub(super) item: u64,
     pub(super) field: Field,
 }

@@ -1,4 +1,5 @@
-//! The bytes of a request: built once per connection, then only digits and names of one length are patched in.
+//! The bytes of a request: built once per connection; afterwards only digits and equally long names
+//! are patched in.
 //!
 //! A request is a function of its number, so repeating a number repeats the very same bytes.
 

@@ -1,9 +1,10 @@
-//! What the requests of a run ask for, and when an answer means that it was done.
+//! The kind of requests in a run, and the check of their answers.
 
 use super::body::{AMOUNT_DIGITS, Body, Field, NUMBER_DIGITS};
 use crate::client::Answer;
 use crate::report::Outcome;
 use crate::transfer::{Transfers, posted};
+use counterfoil_prng::scramble;
 
 pub(crate) enum Work {
     Charge,
@@ -19,7 +20,7 @@ impl Work {
         }
     }
 
-    /// What a request counts as.
+    /// Number of items in a request.
     pub(crate) fn per_request(&self) -> u64 {
         match self {
             Work::Charge => 1,
@@ -48,12 +49,12 @@ impl Work {
             Work::Charge => [].as_slice(),
             Work::Transfer(transfers) => &transfers.pairs,
         };
-        let place = mixed(connection << 40 ^ nth).checked_rem(pairs.len() as u64).unwrap_or_default();
+        let place = scramble(connection << 40 ^ nth).checked_rem(pairs.len() as u64).unwrap_or_default();
         let pair = usize::try_from(place).ok().and_then(|place| pairs.get(place));
         pair.map_or(("", ""), |(debited, credited)| (debited, credited))
     }
 
-    /// What the first answer to a request says.
+    /// Classifies the first answer to a request.
     pub(crate) fn judge(&self, answer: &Answer<'_>) -> Outcome {
         let status = answer.head.status;
         let count = match self {
@@ -86,11 +87,4 @@ fn transfer(transfers: &Transfers, item: u64, body: &mut Body) {
     body.text("\",\"amount\":");
     body.slot(item, Field::Amount, AMOUNT_DIGITS);
     body.text(",\"currency\":\"USD\"}");
-}
-
-/// Spreads neighbouring numbers over all pairs (the finaliser of SplitMix64).
-fn mixed(number: u64) -> u64 {
-    let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    number ^ (number >> 31)
 }

@@ -1,4 +1,4 @@
-//! Runs against a small server that posts transfers, or only says so.
+//! Runs the load against a small server that posts transfers, or only says so.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,17 +18,17 @@ pub(crate) fn pairs(count: usize) -> Vec<(String, String)> {
     (0..count).map(|number| (format!("ac_from{number:04}"), format!("ac_to{number:04}"))).collect()
 }
 
-/// How the server treats requests.
+/// The server's treatment of requests.
 #[derive(Clone, Copy)]
 enum Manner {
     Posts,
-    /// Every fifth transfer of a request with many.
+    /// Refuses every fifth transfer of a bulk request.
     RefusesSome,
     SaysAccepted,
     SaysItIsAReplay,
 }
 
-/// Answers a request with one transfer or many; counts what it posted.
+/// Answers a request with one transfer or many, and counts posted transfers.
 async fn answer(manner: Manner, posted: Arc<AtomicU64>, request: Request<Incoming>) -> Response<Full<Bytes>> {
     let many = match request.uri().path() {
         "/v1/transfers" => false,
@@ -58,7 +58,7 @@ async fn answer(manner: Manner, posted: Arc<AtomicU64>, request: Request<Incomin
     told.body(Full::new(Bytes::from(format!("[{}]", results.join(","))))).unwrap()
 }
 
-/// The report, and what the server posted.
+/// Runs the load; returns the report and the server's count of posted transfers.
 async fn against(manner: Manner, batch: usize) -> (Result<Report, LoadError>, u64) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let plan = small(listener.local_addr().unwrap());
@@ -73,7 +73,7 @@ async fn against(manner: Manner, batch: usize) -> (Result<Report, LoadError>, u6
 }
 
 #[test]
-fn what_cannot_run_is_refused() {
+fn transfers_out_of_bounds_are_refused() {
     let plan = small("127.0.0.1:1".parse().unwrap());
     let good = Transfers { pairs: pairs(3), batch: 10 };
     assert!(good.check(&plan).is_ok());
@@ -117,7 +117,7 @@ async fn refused_items_of_a_request_are_not_counted_as_transfers() {
     let report = report.unwrap();
     assert_eq!(report.errors_by_status.keys().copied().collect::<Vec<_>>(), [200]);
     assert_eq!(report.errors_by_status[&200] * 4, report.ok, "{report:?}");
-    // The first request finds out whether transfers are possible and is not measured.
+    // The first request tests whether transfers are possible, and is not measured.
     assert_eq!(report.ok + 8, posted);
 }
 

@@ -1,15 +1,15 @@
-//! Answers that are not what happened: the provider's own bugs, made on purpose.
+//! Distorted answers: bugs of a provider, on request.
 
 use bytes::Bytes;
 use serde_json::Value;
 
 use super::Reply;
 
-/// Where an object names money.
+/// Fields with amounts.
 const AMOUNTS: [&str; 3] = ["amount", "amount_capturable", "amount_received"];
 
 impl Reply {
-    /// The same with one minor unit more wherever it names money. A refusal names none.
+    /// Adds one minor unit to every amount. A refusal has none.
     pub(crate) fn of_another_amount(self) -> Self {
         self.changed(|object| {
             for name in AMOUNTS {
@@ -20,7 +20,7 @@ impl Reply {
         })
     }
 
-    /// The same, but not finished. A refusal is.
+    /// Changes the answer to an unfinished one. A refusal stays as it is.
     pub(crate) fn unfinished(self) -> Self {
         self.changed(|object| {
             let is_refund = object["object"] == "refund";

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use crate::id;
 
-/// A growing JSON text. The caller is in charge of its structure, this of numbers and of escaping.
+/// A growing JSON text. Handles numbers and escaping; the caller handles the structure.
 pub(crate) struct Json(Vec<u8>);
 
 impl Json {
@@ -44,7 +44,7 @@ impl Json {
         self
     }
 
-    /// A string, or null.
+    /// Writes a string, or null.
     pub(crate) fn quoted_or_null(&mut self, text: Option<&str>) -> &mut Self {
         match text {
             Some(text) => self.quoted(text),
@@ -52,7 +52,7 @@ impl Json {
         }
     }
 
-    /// An id, quoted.
+    /// Writes a quoted id.
     pub(crate) fn id(&mut self, prefix: &str, run: u64, number: u32) -> &mut Self {
         self.0.push(b'"');
         id::push(&mut self.0, prefix, run, number);

@@ -1,7 +1,7 @@
-//! What the provider answers, kept small enough to remember for every key and rendered to JSON on demand.
+//! The provider's answers: small enough to keep one for every key, and rendered to JSON on demand.
 //!
-//! An answer refers to objects by number and carries the state they had when it was given; everything else it
-//! shows never changes, so rendering it again gives the same bytes.
+//! An answer refers to objects by number and carries the state they had at its time. Everything
+//! else it shows never changes, so rendering it again gives the same bytes.
 
 mod distort;
 mod json;
@@ -18,10 +18,10 @@ use crate::refunds::Refund;
 use crate::refusal::Refusal;
 use crate::state::State;
 
-/// The outcome of one executed request.
+/// The outcome of a executed request.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
-    /// 200 with the intent as it then was.
+    /// 200 with the intent in its state at that time.
     Intent { number: u32, status: Status },
     /// 402; the intent exists and no money moved.
     Declined { number: u32 },
@@ -29,13 +29,13 @@ pub(crate) enum Answer {
     Refund(Box<Refund>),
     /// 200 with the payout.
     Payout { number: u32 },
-    /// The request met an object that could not take it.
+    /// The object's state did not allow the request.
     Refused(Box<Refusal>),
-    /// 500 that says nothing about what happened.
+    /// 500 without any information.
     Failed,
 }
 
-/// An answer on its way to the wire.
+/// An answer ready to be sent.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: StatusCode,
@@ -44,7 +44,7 @@ pub(crate) struct Reply {
 }
 
 impl Answer {
-    /// The answer as status and bytes.
+    /// Renders the answer as status and bytes.
     pub(crate) fn render(&self, state: &State) -> Reply {
         let mut json = Json::with_capacity(512);
         let status = match self {
@@ -76,14 +76,14 @@ impl Reply {
         Reply { status, body, replayed: false }
     }
 
-    /// A refusal as Stripe words it.
+    /// A refusal in Stripe's format.
     pub(crate) fn refused(refusal: &Refusal) -> Self {
         let mut json = Json::with_capacity(256);
         object::refusal(&mut json, refusal);
         Reply::new(refusal.status, json.into_bytes())
     }
 
-    /// The same words whether or not the request was executed: the client must not be able to tell.
+    /// The same text whether or not the request was executed, so that the client cannot tell.
     pub(crate) fn failed() -> Self {
         const BODY: &[u8] =
             br#"{"error":{"type":"api_error","message":"An error occurred internally with the simulator."}}"#;

@@ -1,4 +1,4 @@
-//! The JSON forms of Stripe's objects, as far as this provider has them.
+//! JSON forms of the Stripe objects that this provider supports.
 
 use bytes::Bytes;
 
@@ -9,7 +9,6 @@ use crate::refunds::Refund;
 use crate::refusal::Refusal;
 use crate::state::State;
 
-/// A payment intent in the given state.
 pub(crate) fn intent(json: &mut Json, state: &State, number: u32, status: Status) {
     let intent = state.intent(number);
     let capture_method = match intent.capture_method {
@@ -36,14 +35,12 @@ pub(crate) fn intent(json: &mut Json, state: &State, number: u32, status: Status
     json.raw(r#"","status":""#).raw(status.name()).raw(r#""}"#);
 }
 
-/// A declined confirmation.
 pub(crate) fn declined(json: &mut Json, state: &State, number: u32) {
     json.raw(r#"{"error":"#);
     decline(json, state, number, true);
     json.raw("}");
 }
 
-/// A payout.
 pub(crate) fn payout(json: &mut Json, state: &State, number: u32) {
     let Some(payout) = state.payout(number) else { return };
     json.raw(r#"{"id":"#).id(id::PAYOUT, state.run, number);
@@ -56,7 +53,6 @@ pub(crate) fn payout(json: &mut Json, state: &State, number: u32) {
     json.raw(r#","livemode":false,"metadata":"#).raw(&payout.metadata.json).raw("}");
 }
 
-/// A refund.
 pub(crate) fn refund(json: &mut Json, state: &State, refund: &Refund) {
     json.raw(r#"{"id":"#).id(id::REFUND, state.run, refund.number);
     json.raw(r#","object":"refund","amount":"#).number(refund.amount);
@@ -68,7 +64,6 @@ pub(crate) fn refund(json: &mut Json, state: &State, refund: &Refund) {
     json.raw(r#","reason":null,"status":"succeeded"}"#);
 }
 
-/// A refused request.
 pub(crate) fn refusal(json: &mut Json, refusal: &Refusal) {
     json.raw(r#"{"error":{"type":""#).raw(refusal.kind).raw("\"");
     if let Some(code) = refusal.code {
@@ -80,7 +75,7 @@ pub(crate) fn refusal(json: &mut Json, refusal: &Refusal) {
     json.raw(r#","message":"#).quoted(&refusal.message).raw("}}");
 }
 
-/// The intents a search found, newest first.
+/// The intents found by a search, newest first.
 pub(crate) fn search_result(state: &State, found: &[(u32, Status)], has_more: bool) -> Bytes {
     let mut json = Json::with_capacity(128 + 512 * found.len());
     json.raw(r#"{"object":"search_result","data":["#);

@@ -1,5 +1,5 @@
-//! `GET /_sim/effects`: the whole list, streamed, so that millions of effects neither fill the memory nor hold
-//! the provider's lock for longer than one page.
+//! `GET /_sim/effects`: the whole list, streamed. Millions of effects neither fill the memory nor
+//! hold the provider's lock for longer than one page.
 
 use bytes::Bytes;
 
@@ -9,7 +9,7 @@ use crate::simulator::Simulator;
 /// Effects rendered under one lock.
 const PAGE: usize = 1000;
 
-/// A list being sent: the effects from a place on that were there when it was asked for.
+/// A list being sent: the effects from an index on that existed at the time of the request.
 pub(crate) struct List {
     sim: Simulator,
     run: u64,
@@ -36,7 +36,8 @@ impl List {
         List { sim, run, next: after.min(total), total, late_pending, stage: Stage::Head }
     }
 
-    /// The next piece of the JSON text. A reset in mid-list cuts the list short: those effects are gone.
+    /// The next piece of the JSON text. A reset during the transfer cuts the list short, because
+    /// those effects are gone.
     pub(crate) fn next_chunk(&mut self) -> Option<Bytes> {
         let mut json = Json::with_capacity(64);
         let mut first = match self.stage {

@@ -1,4 +1,5 @@
-//! The effect log: one JSON line per effect, handed to the operating system before the effect is applied.
+//! The effect log: one JSON line per effect, handed to the operating system before the effect is
+//! applied.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -7,7 +8,7 @@ use std::path::Path;
 use super::Effect;
 use crate::answer::Json;
 
-/// An open log. Lines are appended to what is there.
+/// An open log file; lines are appended.
 pub(crate) struct Log {
     file: File,
 }
@@ -18,7 +19,7 @@ impl Log {
         Ok(Log { file })
     }
 
-    /// Writes the line in one call and without a buffer, so that a killed process leaves whole lines.
+    /// Writes the line in one unbuffered call, so that a killed process leaves whole lines.
     pub(crate) fn append(&mut self, effect: &Effect) -> io::Result<()> {
         let mut line = Json::with_capacity(256);
         effect.write(&mut line);

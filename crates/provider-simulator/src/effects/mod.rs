@@ -1,6 +1,6 @@
-//! The truth: every effect really executed, in order, with the optional log file that repeats it line by line.
+//! The truth: every executed effect, in order, with an optional log file of the same effects.
 //!
-//! An effect is logged before it is applied: one that cannot be logged does not happen.
+//! An effect is logged before it is applied; if logging fails, the effect does not happen.
 
 mod list;
 mod log;
@@ -17,33 +17,32 @@ use crate::id;
 use crate::intents::Currency;
 use crate::refusal::Refusal;
 
-/// What an effect did with the money.
+/// Direction of an effect's money.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EffectKind {
-    /// Taken at once.
+    /// Captured at once.
     Charge,
-    /// Held.
+    /// Authorized only.
     Authorize,
-    /// Held money taken.
+    /// An authorization captured.
     Capture,
-    /// Held money released.
+    /// An authorization released.
     Cancel,
-    /// Taken money given back.
+    /// Captured money given back.
     Refund,
     /// Money paid to a bank account.
     Payout,
 }
 
-/// One executed effect, as outsiders see it.
+/// An executed effect, as outsiders see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Effect {
-    /// What was done.
     pub kind: EffectKind,
     /// The idempotency key of the request, if it had one.
     pub key: Option<Arc<str>>,
-    /// `metadata[counterfoil_payment]` of the payment intent or the payout, if it had one.
+    /// `metadata[counterfoil_payment]` of the payment intent or the payout, if present.
     pub payment: Option<Arc<str>>,
-    /// The payment intent or the payout it happened to.
+    /// Id of the payment intent or the payout.
     pub object: String,
     /// In minor units.
     pub amount: u64,
@@ -53,7 +52,7 @@ pub struct Effect {
     pub at_ms: u64,
 }
 
-/// The list of effects, kept without what the intents know already.
+/// The list of effects, without the fields that intents store already.
 pub(crate) struct Effects {
     pub(crate) entries: Vec<Entry>,
     entries_max: u32,
@@ -61,7 +60,7 @@ pub(crate) struct Effects {
     log: Option<Log>,
 }
 
-/// What an effect happened to, by its number.
+/// The object of an effect, by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Object {
     Intent(u32),
@@ -77,7 +76,7 @@ impl Object {
     }
 }
 
-/// One executed effect in memory.
+/// An executed effect in memory.
 pub(crate) struct Entry {
     pub(crate) kind: EffectKind,
     pub(crate) object: Object,
@@ -118,13 +117,13 @@ impl Effects {
         Effects { entries: Vec::new(), entries_max, run, log }
     }
 
-    /// Starts an empty list for a new run; the log goes on.
+    /// Starts an empty list for a new run; the log continues.
     pub(crate) fn restart(&mut self, run: u64) {
         self.entries = Vec::new();
         self.run = run;
     }
 
-    /// Records an effect that is about to be applied, or says why it must not be.
+    /// Records an effect that is about to be applied, or refuses it.
     pub(crate) fn record(
         &mut self,
         kind: EffectKind,

@@ -1,27 +1,26 @@
-//! The faults a test may ask for, and the dice that decide which request meets one.
+//! Faults: the settings of a test, and the injector that decides which request meets one.
 
-mod dice;
-mod fate;
+mod injector;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use fate::{After, Before, NextStep};
+pub(crate) use injector::{After, Before, FaultInjector};
 
 /// Longest delay of an answer: as long as a hung request hangs.
 const LATENCY_MS_MAX: u64 = 600_000;
 /// Longest late delivery: a day.
 const LATE_DELIVERY_MS_MAX: u64 = 86_400_000;
-/// Longest window or lag: the longest dedup window any provider documents, rounded up.
+/// Longest window or lag: the longest documented dedup window of any provider, rounded up.
 const WINDOW_MS_MAX: u64 = 31 * 86_400_000;
 
-/// How the provider misbehaves. The default is not at all.
+/// The provider's faults. By default there are none.
 ///
-/// The odds are rolled once for every POST that would execute; replays but for `other_replay`, refusals and queries are
-/// spared. When
-/// several come up for one request, `drop_before` goes before `error_before`, and after executing `hang_after`
-/// before `drop_after` before `error_after`; `duplicate` goes together with any of the latter.
+/// The odds are drawn once for every POST that would execute. Refusals, queries and replays have no
+/// faults, except `other_replay`. If several faults meet one request, `drop_before` wins over
+/// `error_before`; after executing, `hang_after` wins over `drop_after`, which wins over
+/// `error_after`. `duplicate` combines with any of the last three.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Faults {
@@ -41,24 +40,26 @@ pub struct Faults {
     pub duplicate: f64,
     /// Idempotency keys are forgotten this long after their answer.
     pub dedup_window_ms: u64,
-    /// Whether the 500s above are what their key replays.
+    /// Whether a key replays a 500 from the faults above.
     pub store_errors: bool,
     /// Whether a 500 after executing leaves its key free, so that a retry is executed again.
     pub forget_errors: bool,
-    /// Odds of an answer that names another amount than was executed. Its key replays the truth.
+    /// Odds of an answer with another amount than the executed one. Replays of the key have the
+    /// true amount.
     pub wrong_amount: f64,
-    /// Odds that a replay is another body than the first: one that says that the request is not finished.
+    /// Odds that a replay differs from the first answer: it says that the request is not finished.
     pub other_replay: f64,
-    /// Queries do not see what is younger than this.
+    /// Queries do not see effects younger than this.
     pub query_lag_ms: u64,
-    /// A request met by `drop_before` or `hang_after` is executed this much later instead; 0 for never and at
-    /// once, respectively. Until then its key is free, and if another request took the key it stays unexecuted.
+    /// A request met by `drop_before` or `hang_after` is executed this much later instead. With 0
+    /// it is never executed, or at once, respectively. Until then its key is free, and if another
+    /// request takes the key, the late one is not executed.
     pub late_delivery_ms: u64,
-    /// Where the dice start; the same seed and the same requests meet the same faults.
+    /// The seed; the same seed and the same requests meet the same faults.
     pub seed: Option<u64>,
 }
 
-/// Why fault settings were not taken.
+/// Rejected fault settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadFaults {
     message: String,
@@ -74,7 +75,7 @@ impl Default for Faults {
             drop_after: 0.0,
             hang_after: 0.0,
             duplicate: 0.0,
-            // Stripe's own: at least a day.
+            // Stripe documents at least a day.
             dedup_window_ms: 86_400_000,
             store_errors: false,
             forget_errors: false,
@@ -88,9 +89,9 @@ impl Default for Faults {
 }
 
 impl Faults {
-    /// Reads settings from a JSON object; what it does not name is at its default.
+    /// Reads settings from a JSON object; missing members have their defaults.
     pub(crate) fn parse(json: &[u8]) -> Result<Faults, BadFaults> {
-        // A struct could be read from an array too, which nobody means.
+        // Serde would read a struct from an array too, which is surely a mistake.
         if json.trim_ascii_start().first() != Some(&b'{') {
             return Err(BadFaults { message: "faults are set with a JSON object".to_owned() });
         }
@@ -100,7 +101,7 @@ impl Faults {
         Ok(faults)
     }
 
-    /// Whether every setting is within its bounds.
+    /// Checks the bounds of every setting.
     pub(crate) fn check(&self) -> Result<(), BadFaults> {
         let odds = [
             ("error_before", self.error_before),

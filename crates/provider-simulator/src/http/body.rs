@@ -1,4 +1,4 @@
-//! Response bodies: one piece of bytes, or the list of effects piece by piece.
+//! Response bodies: one piece of bytes, or the list of effects in pieces.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -9,9 +9,9 @@ use hyper::body::{Frame, SizeHint};
 
 use crate::effects::List;
 
-/// What is sent after the head.
+/// The part after the head.
 pub(crate) enum Body {
-    /// All of it, or nothing once it was sent.
+    /// A complete body; `None` after sending.
     Whole(Option<Bytes>),
     /// Rendered while it is sent.
     Effects(Box<List>),

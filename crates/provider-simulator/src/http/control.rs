@@ -1,4 +1,4 @@
-//! `/_sim/…`: what a test asks of the provider behind its clients' backs. No API key.
+//! `/_sim/…`: the control interface for tests. No API key.
 
 use bytes::Bytes;
 use hyper::body::Incoming;
@@ -14,7 +14,7 @@ use crate::form::Form;
 use crate::refusal::Refusal;
 use crate::simulator::Simulator;
 
-/// Answers one control request.
+/// Answers a control request.
 pub(crate) async fn control(sim: &Simulator, head: &Parts, body: Incoming) -> Result<Response<Body>, Cut> {
     let answered = match (&head.method, head.uri.path()) {
         (&Method::GET, "/_sim/effects") => list(sim, head.uri.query().unwrap_or_default()),
@@ -51,7 +51,7 @@ fn set(sim: &Simulator, json: &[u8]) -> Result<Response<Body>, Refusal> {
 }
 
 fn show(sim: &Simulator) -> Response<Body> {
-    // Numbers, a flag and an optional number: there is nothing in it that could fail to serialize.
+    // Numbers, a flag and an optional number always serialize.
     let json = serde_json::to_vec(&sim.faults()).unwrap_or_default();
     respond::reply(sim, Reply::new(StatusCode::OK, Bytes::from(json)))
 }

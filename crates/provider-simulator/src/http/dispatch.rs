@@ -17,10 +17,10 @@ use crate::refusal::Refusal;
 use crate::simulator::Simulator;
 use crate::state::State;
 
-/// How long a hung request stays open if its client never goes away.
+/// Longest time that a hung request stays open.
 const HANG_MS_MAX: u64 = 600_000;
 
-/// What a request under `/v1` wants.
+/// The operation of a request under `/v1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Route<'a> {
     Create,
@@ -33,7 +33,7 @@ enum Route<'a> {
     Search,
 }
 
-/// Answers one request, or asks for its connection to be cut.
+/// Answers a request, or asks for its connection to be cut.
 pub(crate) async fn dispatch(sim: Simulator, request: Request<Incoming>) -> Result<Response<Body>, Cut> {
     let (head, body) = request.into_parts();
     if head.uri.path().starts_with("/_sim/") {
@@ -87,7 +87,7 @@ fn route<'a>(method: &Method, path: &'a str) -> Option<Route<'a>> {
         (&Method::GET, id, None, None) if !id.is_empty() => Some(Route::Get(id)),
         (&Method::POST, id, Some("capture"), None) if !id.is_empty() => Some(Route::Capture(id)),
         (&Method::POST, id, Some("cancel"), None) if !id.is_empty() => Some(Route::Cancel(id)),
-        // Whatever else is under this path, Stripe has it and this provider does not.
+        // Other paths exist at Stripe, but not here.
         (_, _, _, _) => None,
     }
 }
@@ -113,7 +113,7 @@ fn job(head: &Parts, route: Route<'_>, body: &[u8]) -> Result<Job, Refusal> {
 async fn query(sim: &Simulator, get: impl FnOnce(&State, u64) -> Reply) -> Outcome {
     lag(sim).await;
     let state = sim.state();
-    let as_of_ms = sim.now_ms().saturating_sub(state.fate.faults().query_lag_ms);
+    let as_of_ms = sim.now_ms().saturating_sub(state.injector.faults().query_lag_ms);
     Outcome::Reply(get(&state, as_of_ms))
 }
 
@@ -125,12 +125,12 @@ async fn search(sim: &Simulator, head: &Parts) -> Outcome {
     };
     lag(sim).await;
     let state = sim.state();
-    let as_of_ms = sim.now_ms().saturating_sub(state.fate.faults().query_lag_ms);
+    let as_of_ms = sim.now_ms().saturating_sub(state.injector.faults().query_lag_ms);
     Outcome::Reply(Reply::new(StatusCode::OK, intents::search(&state, &search, as_of_ms)))
 }
 
 async fn lag(sim: &Simulator) {
-    let latency_ms = sim.state().fate.faults().latency_ms;
+    let latency_ms = sim.state().injector.faults().latency_ms;
     if latency_ms > 0 {
         sim.clock().wait(latency_ms).await;
     }

@@ -1,4 +1,4 @@
-//! HTTP: from a request to the part of the provider it is for, and from its outcome to the wire.
+//! HTTP: routing of requests, and sending of outcomes.
 
 mod body;
 mod control;
@@ -8,7 +8,7 @@ mod respond;
 
 pub(crate) use dispatch::dispatch;
 
-/// The connection is to be closed without an answer.
+/// The connection must be closed without an answer.
 #[derive(Debug)]
 pub(crate) struct Cut;
 

@@ -12,7 +12,7 @@ use super::Cut;
 use crate::refusal::Refusal;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// Stripe's own bound.
+/// Stripe's bound.
 const KEY_CHARS_MAX: usize = 255;
 /// Far above the largest form the connector sends.
 const BODY_BYTES_MAX: usize = 65_536;
@@ -28,7 +28,7 @@ pub(crate) fn check_api_key(headers: &HeaderMap) -> Result<(), Refusal> {
         .ok_or_else(Refusal::no_api_key)
 }
 
-/// The request's idempotency key, if it has one.
+/// The request's idempotency key, if present.
 pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<Arc<str>>, Refusal> {
     let mut values = headers.get_all(IDEMPOTENCY_KEY).iter();
     let Some(value) = values.next() else {
@@ -44,7 +44,7 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<Arc<str>>, R
     }
 }
 
-/// Refuses a body that says it is not a form.
+/// Refuses a body with another content type than a form.
 pub(crate) fn check_form_type(headers: &HeaderMap) -> Result<(), Refusal> {
     let is_form = headers.get(CONTENT_TYPE).is_none_or(|value| {
         const FORM: &[u8] = b"application/x-www-form-urlencoded";
@@ -57,7 +57,7 @@ pub(crate) fn check_form_type(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-/// The whole body. A client that goes away in the middle sent no request.
+/// Reads the whole body. A client that disconnects in the middle has sent no request.
 pub(crate) async fn body(body: Incoming) -> Result<Result<Bytes, Refusal>, Cut> {
     match Limited::new(body, BODY_BYTES_MAX).collect().await {
         Ok(collected) => Ok(Ok(collected.to_bytes())),

@@ -8,7 +8,7 @@ use crate::form::Form;
 use crate::refusal::Refusal;
 use crate::state::State;
 
-/// Stripe's parameters that clients send along and that change nothing here.
+/// Stripe's parameters that change nothing here.
 const WITHOUT_EFFECT: &[&str] = &["cancellation_reason", "expand", "metadata"];
 
 /// A well-formed request.

@@ -1,4 +1,5 @@
-//! `POST /v1/payment_intents/{id}/capture`: take held money, once, up to what is held; the rest is released.
+//! `POST /v1/payment_intents/{id}/capture`: capture held money, once, up to the held amount; the
+//! rest is released.
 
 use super::Status;
 use crate::answer::Answer;
@@ -8,7 +9,7 @@ use crate::form::Form;
 use crate::refusal::Refusal;
 use crate::state::State;
 
-/// Stripe's parameters that clients send along and that change nothing here.
+/// Stripe's parameters that change nothing here.
 const WITHOUT_EFFECT: &[&str] =
     &["expand", "metadata", "statement_descriptor", "statement_descriptor_suffix"];
 
@@ -16,7 +17,7 @@ const WITHOUT_EFFECT: &[&str] =
 #[derive(Debug)]
 pub(crate) struct Capture {
     intent: Box<str>,
-    /// None takes everything held.
+    /// `None` captures the whole hold.
     amount: Option<u64>,
 }
 
@@ -27,7 +28,7 @@ impl Capture {
         Ok(Capture { intent: intent.into(), amount })
     }
 
-    /// Takes the money. A capture executed twice is two effects on one intent.
+    /// Captures the money. A capture executed twice is two effects on one intent.
     pub(crate) fn perform(self, state: &mut State, context: &Context<'_>) -> Result<Answer, Refusal> {
         let Some(number) = state.intent_number(&self.intent) else {
             return Ok(Answer::Refused(Box::new(Refusal::no_intent(&self.intent, "intent"))));

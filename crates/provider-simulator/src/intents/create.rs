@@ -8,7 +8,7 @@ use crate::form::{Form, Metadata};
 use crate::refusal::Refusal;
 use crate::state::State;
 
-/// Stripe's parameters that clients send along and that change nothing here.
+/// Stripe's parameters that change nothing here.
 const WITHOUT_EFFECT: &[&str] = &[
     "automatic_payment_methods",
     "confirmation_method",
@@ -57,7 +57,7 @@ impl Create {
         Ok(Create { amount, currency, method, capture_method, metadata })
     }
 
-    /// Makes the intent. A declined one is kept, but moved no money and is no effect.
+    /// Makes the intent. A declined intent is kept, but it moves no money and has no effect.
     pub(crate) fn perform(self, state: &mut State, context: &Context<'_>) -> Result<Answer, Refusal> {
         let (made, effect) = match (self.method, self.capture_method) {
             (Method::Visa, CaptureMethod::Automatic) => {
@@ -72,8 +72,8 @@ impl Create {
         let second = context.twice.then(|| self.clone());
         let number = self.add(state, context, made, effect)?;
         if let Some(second) = second {
-            // The answer tells of the first one; only the effects and a search show the second. A second one
-            // that finds no room simply does not happen.
+            // The answer names the first intent; only the effects and a search show the second.
+            // Without room for it the second does not happen.
             let _ = second.add(state, context, made, effect);
         }
         match effect {

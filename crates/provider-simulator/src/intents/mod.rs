@@ -1,7 +1,7 @@
-//! Payment intents: what was asked, what became of it, and when.
+//! Payment intents: their request, their state, and its history.
 //!
-//! An intent moves at most once after it was made (captured or cancelled), so its whole history is two states;
-//! that is what lets a query see the past.
+//! An intent changes at most once after its creation (captured or cancelled). Two states are its
+//! whole history, which lets a query see the past.
 
 mod cancel;
 mod capture;
@@ -15,7 +15,7 @@ pub(crate) use read::{Search, get, search};
 
 use crate::form::Metadata;
 
-/// One payment intent.
+/// A payment intent.
 #[derive(Debug)]
 pub(crate) struct Intent {
     pub(crate) amount: u64,
@@ -24,30 +24,30 @@ pub(crate) struct Intent {
     pub(crate) capture_method: CaptureMethod,
     pub(crate) metadata: Metadata,
     pub(crate) created_ms: u64,
-    /// The state it was made in.
+    /// The state at creation.
     pub(crate) made: Status,
-    /// The state it moved to later, and when.
+    /// The later state and the time of the change.
     pub(crate) moved: Option<(u64, Status)>,
-    /// What was given back so far.
+    /// Sum of all refunds.
     pub(crate) refunded: u64,
-    /// The intent made before this one for the same payment.
+    /// The preceding intent of the same payment.
     pub(crate) earlier: Option<u32>,
 }
 
-/// Where an intent stands.
+/// The state of an intent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
     /// The card was declined.
     RequiresPaymentMethod,
     /// The money is held.
     RequiresCapture,
-    /// The money was taken.
+    /// The money was captured.
     Succeeded { received: u64 },
     /// The hold was released.
     Canceled,
 }
 
-/// When the money is taken.
+/// The time of capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CaptureMethod {
     /// On confirmation.
@@ -56,7 +56,7 @@ pub(crate) enum CaptureMethod {
     Manual,
 }
 
-/// The cards this provider knows.
+/// The known test cards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
     /// Always approved.
@@ -72,12 +72,12 @@ pub(crate) enum Method {
 pub(crate) struct Currency([u8; 3]);
 
 impl Intent {
-    /// Where it stands now.
+    /// The current state.
     pub(crate) fn status(&self) -> Status {
         self.moved.map_or(self.made, |(_, status)| status)
     }
 
-    /// Where it stood at that time, if it was there.
+    /// The state at a time, if the intent existed.
     pub(crate) fn status_at(&self, at_ms: u64) -> Option<Status> {
         match self.moved {
             Some((moved_ms, status)) if moved_ms <= at_ms => Some(status),
@@ -85,7 +85,7 @@ impl Intent {
         }
     }
 
-    /// What a capture could take in that state.
+    /// The amount that a capture could take in that state.
     pub(crate) fn capturable(&self, status: Status) -> u64 {
         match status {
             Status::RequiresCapture => self.amount,
@@ -93,7 +93,7 @@ impl Intent {
         }
     }
 
-    /// What was taken in that state.
+    /// The captured amount in that state.
     pub(crate) fn received(status: Status) -> u64 {
         match status {
             Status::Succeeded { received } => received,
@@ -103,7 +103,7 @@ impl Intent {
 }
 
 impl Status {
-    /// Stripe's word for it.
+    /// Stripe's name of the status.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Status::RequiresPaymentMethod => "requires_payment_method",
@@ -115,14 +115,13 @@ impl Status {
 }
 
 impl Method {
-    /// The card of that name.
     pub(crate) fn parse(name: &str) -> Option<Method> {
         [Method::Visa, Method::Declined, Method::InsufficientFunds]
             .into_iter()
             .find(|method| method.name() == name)
     }
 
-    /// Stripe's name for the card.
+    /// Stripe's name of the card.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Method::Visa => "pm_card_visa",
@@ -131,7 +130,7 @@ impl Method {
         }
     }
 
-    /// The decline code and words of an intent that asks for another card.
+    /// The decline code and text of an intent that needs another card.
     pub(crate) fn decline(self) -> (&'static str, &'static str) {
         match self {
             Method::Visa | Method::Declined => ("generic_decline", "Your card was declined."),
@@ -141,13 +140,12 @@ impl Method {
 }
 
 impl Currency {
-    /// Reads a lower-case code.
+    /// Parses a lower-case code.
     pub(crate) fn parse(code: &str) -> Option<Currency> {
         let letters = <[u8; 3]>::try_from(code.as_bytes()).ok()?;
         letters.iter().all(u8::is_ascii_lowercase).then_some(Currency(letters))
     }
 
-    /// The code.
     pub(crate) fn as_str(&self) -> &str {
         // Only ASCII letters get in, so this never falls back.
         std::str::from_utf8(&self.0).unwrap_or_default()

@@ -1,4 +1,5 @@
-//! `GET /v1/payment_intents/{id}` and `/search`: the provider as a query sees it, which may lag behind the truth.
+//! `GET /v1/payment_intents/{id}` and `/search`: the provider's state in queries, which may lag
+//! behind the truth.
 
 use bytes::Bytes;
 
@@ -41,7 +42,7 @@ impl Search {
     }
 }
 
-/// The intent as it was at `as_of_ms`.
+/// The intent in its state at `as_of_ms`.
 pub(crate) fn get(state: &State, id: &str, as_of_ms: u64) -> Reply {
     let seen = state.intent_number(id).and_then(|number| {
         state.intent(number).status_at(as_of_ms).map(|status| Answer::Intent { number, status })
@@ -52,7 +53,7 @@ pub(crate) fn get(state: &State, id: &str, as_of_ms: u64) -> Reply {
     }
 }
 
-/// The intents of a payment as they were at `as_of_ms`, newest first.
+/// The intents of a payment in their states at `as_of_ms`, newest first.
 pub(crate) fn search(state: &State, search: &Search, as_of_ms: u64) -> Bytes {
     let mut found: Vec<(u32, Status)> = Vec::new();
     let mut has_more = false;
@@ -71,7 +72,8 @@ pub(crate) fn search(state: &State, search: &Search, as_of_ms: u64) -> Bytes {
     search_result(state, &found, has_more)
 }
 
-/// Reads `metadata['counterfoil_payment']:'VALUE'`, with either kind of quote and `\` before a quote or itself.
+/// Parses `metadata['counterfoil_payment']:'VALUE'`, with either kind of quote and `\` before a
+/// quote or itself.
 fn payment_of(query: &str) -> Option<String> {
     let rest = query.trim().strip_prefix("metadata[")?;
     let (name, rest) = quoted(rest)?;

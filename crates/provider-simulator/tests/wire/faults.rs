@@ -1,4 +1,4 @@
-//! Each fault by name: what the client sees, what really happened, and what a retry gets.
+//! Each fault by name: the client's view, the real effects, and the answer to a retry.
 
 use std::pin::pin;
 
@@ -213,7 +213,7 @@ async fn an_error_that_is_forgotten_is_executed_again_by_its_retry() {
     let retry = provider.charge("k1").await.unwrap();
     assert_eq!((retry.status, retry.replayed), (200, false));
     assert_eq!(provider.truth(), [("charge", 1250), ("charge", 1250)]);
-    assert!(provider.charge("k1").await.unwrap().replayed, "what was no error is remembered");
+    assert!(provider.charge("k1").await.unwrap().replayed, "a success is remembered");
 }
 
 #[tokio::test]

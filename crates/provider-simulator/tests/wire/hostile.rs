@@ -1,4 +1,5 @@
-//! Requests no honest client sends: each is refused with a reason, nothing is executed, nothing breaks.
+//! Requests that no honest client sends: each is refused with a reason, nothing is executed,
+//! nothing breaks.
 
 use hyper::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

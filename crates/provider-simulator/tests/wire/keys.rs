@@ -1,4 +1,4 @@
-//! Idempotency keys as the provider honours them.
+//! The provider's treatment of idempotency keys.
 
 use counterfoil_provider_simulator::Faults;
 use hyper::Method;

@@ -1,4 +1,4 @@
-//! Requests that arrive long after their client lost sight of them.
+//! Requests that arrive long after their client gave up.
 
 use std::pin::pin;
 

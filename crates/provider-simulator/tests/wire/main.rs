@@ -1,6 +1,6 @@
-//! The provider as its clients meet it: over real HTTP, with time in the test's hands.
+//! The provider over real HTTP, with a clock under the test's control.
 
-#![expect(clippy::unwrap_used, reason = "a test stops where its world is not as it says")]
+#![expect(clippy::unwrap_used, reason = "a broken assumption must stop the test")]
 
 mod control;
 mod faults;

@@ -1,4 +1,4 @@
-//! What moves money, and what must not.
+//! Requests that move money, and requests that must not.
 
 use serde_json::json;
 
@@ -35,7 +35,7 @@ async fn a_charge_takes_the_money_at_once() {
 }
 
 #[tokio::test]
-async fn a_hold_is_captured_once_and_up_to_what_is_held() {
+async fn a_hold_is_captured_once_and_up_to_its_amount() {
     let provider = Provider::start();
     let id = provider.authorize("k1").await;
     let held = provider.get(&format!("/v1/payment_intents/{id}")).await.json();
@@ -79,7 +79,7 @@ async fn a_hold_is_cancelled_once_and_captured_money_is_not() {
 }
 
 #[tokio::test]
-async fn refunds_add_up_to_what_was_captured() {
+async fn refunds_add_up_to_the_captured_amount() {
     let provider = Provider::start();
     let id = provider.charge("k1").await.unwrap().id();
     let part =

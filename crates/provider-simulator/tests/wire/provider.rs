@@ -1,4 +1,4 @@
-//! A provider on a loopback port with a clock that stands still, and a client to talk to it.
+//! A provider on a loopback port with a manual clock, and a client for it.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) struct Provider {
     client: Client<HttpConnector, Full<Bytes>>,
 }
 
-/// An answer that arrived.
+/// An answer.
 #[derive(Debug)]
 pub(crate) struct Got {
     pub(crate) status: u16,
@@ -42,7 +42,7 @@ impl Provider {
         let clock = Arc::new(ManualClock::at(START_MS));
         let mut options = Options { clock: clock.clone(), ..Options::default() };
         change(&mut options);
-        // A retry hidden in the client would answer the very questions these tests ask.
+        // A retry inside the client would hide the behaviour under test.
         let client = Client::builder(TokioExecutor::new()).retry_canceled_requests(false).build_http();
         Provider { running: Running::start(options).unwrap(), clock, client }
     }
@@ -87,12 +87,12 @@ impl Provider {
         self.send(Method::GET, path, &[("authorization", "Bearer sk_test")], "").await.unwrap()
     }
 
-    /// A charge of 1250 for the payment `pay_1`.
+    /// Charges 1250 for the payment `pay_1`.
     pub(crate) async fn charge(&self, key: &str) -> Result<Got, Lost> {
         self.post("/v1/payment_intents", key, &form("pm_card_visa", "automatic")).await
     }
 
-    /// A hold of 1250 for the payment `pay_1`; its id.
+    /// Authorizes 1250 for the payment `pay_1`; returns the intent's id.
     pub(crate) async fn authorize(&self, key: &str) -> String {
         self.post("/v1/payment_intents", key, &form("pm_card_visa", "manual")).await.unwrap().id()
     }
@@ -105,12 +105,12 @@ impl Provider {
         self.get(&format!("/v1/payment_intents/search?query={query}")).await.json()
     }
 
-    /// The kinds and amounts of what really happened.
+    /// Kinds and amounts of the executed effects.
     pub(crate) fn truth(&self) -> Vec<(&'static str, u64)> {
         self.running.effects().iter().map(|effect| (effect.kind.as_str(), effect.amount)).collect()
     }
 
-    /// Lets the other thread work until no late delivery is left, for a bounded number of round trips.
+    /// Waits until no late delivery is pending, for a bounded number of round trips.
     pub(crate) async fn late_deliveries_done(&self) {
         for _ in 0..10_000 {
             if self.running.simulator().late_pending() == 0 {

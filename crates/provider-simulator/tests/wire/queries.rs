@@ -1,4 +1,4 @@
-//! Queries: what they find, and how far they lag behind.
+//! Queries: their results, and their lag.
 
 use counterfoil_provider_simulator::Faults;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ async fn a_search_for_anything_else_is_refused() {
 }
 
 #[tokio::test]
-async fn queries_lag_behind_what_happened() {
+async fn queries_lag_behind_the_truth() {
     let provider = Provider::start();
     provider.faults(Faults { query_lag_ms: 1000, ..Faults::default() });
     let id = provider.authorize("k1").await;

@@ -1,4 +1,4 @@
-//! How a provider ends.
+//! The shutdown of a provider.
 
 use std::io::ErrorKind;
 
@@ -37,7 +37,7 @@ async fn a_dropped_provider_frees_its_port_and_cuts_its_connections() {
     let mut stream = TcpStream::connect(addr).await.unwrap();
     assert_eq!(provider.charge("k1").await.unwrap().status, 200);
     drop(provider);
-    // A reset is as good an end as an orderly one.
+    // A reset ends the connection as well as an orderly close.
     assert_eq!(stream.read(&mut [0; 1]).await.unwrap_or(0), 0);
     assert_eq!(TcpStream::connect(addr).await.unwrap_err().kind(), ErrorKind::ConnectionRefused);
 }

@@ -1,4 +1,4 @@
-//! What the tests share: servers, clients, and patience.
+//! Test support: servers, clients and timeouts.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
@@ -10,11 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// For calls that must be answered: a slow machine is no failure.
+/// Timeout of calls that must be answered, generous for slow machines.
 pub(crate) const PATIENT: Duration = Duration::from_secs(20);
-/// For calls that must fail: nothing is waited for that will not come.
+/// Timeout of calls that must fail.
 pub(crate) const SHORT: Duration = Duration::from_millis(200);
-/// Longer than any test.
 pub(crate) const LONG: Span = Span::from_ms(600_000);
 
 pub(crate) const ONE: Token = Token::new(1);
@@ -24,7 +23,7 @@ pub(crate) fn client(url: &str, timeout: Duration) -> Arc<Redis> {
     Arc::new(Redis::new(url, timeout).unwrap())
 }
 
-/// Fences on that server, and how often they were passed by.
+/// Fences on that server, and a counter of bypasses.
 pub(crate) fn fences(redis: &Arc<Redis>, ttl: Span) -> (Fences, Arc<AtomicUsize>) {
     let bypasses = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&bypasses);
@@ -34,7 +33,8 @@ pub(crate) fn fences(redis: &Arc<Redis>, ttl: Span) -> (Fences, Arc<AtomicUsize>
     (Fences::new(Arc::clone(redis) as Arc<dyn Fence>, ttl, count), bypasses)
 }
 
-/// Asks until the answer is the one that must come; a server that failed is left alone for a second first.
+/// Repeats the call until it returns the expected answer; a failed server first has a cooldown of
+/// one second.
 pub(crate) async fn eventually<T: PartialEq + std::fmt::Debug, F: Future<Output = T>>(
     expected: T,
     mut ask: impl FnMut() -> F,
@@ -51,7 +51,7 @@ pub(crate) async fn eventually<T: PartialEq + std::fmt::Debug, F: Future<Output 
     panic!("{expected:?} did not come; last: {last:?}");
 }
 
-/// What the server says, past the client under test.
+/// Sends a command past the client under test.
 pub(crate) fn raw<T: redis::FromRedisValue>(url: &str, words: &[&[u8]]) -> T {
     let mut connection = redis::Client::open(url).unwrap().get_connection().unwrap();
     let mut command = redis::Cmd::new();

@@ -1,51 +1,40 @@
-//! The rules of the tables, as the connection keeps them that shows what is durable.
+//! The triggers that hold for the flusher's connection.
 //!
-//! Everybody else who opens the file is held by all of its triggers, and so is what an earlier release has left behind. This connection
-//! has none that is asked for every new row. Most of those only ask whether a row is there already, because `INSERT OR REPLACE` would
-//! remove it unseen: the store never says that, and its insertions are refused by the key of the table. Whether an entry comes after
-//! its transaction need not be asked: the store writes both together, and the transaction has a key. Whether a key is in any volume, the
-//! writer knows. What is left is asked once for all rows (`tables/new_rows.rs`). All rules about rows that change, as they are at the
-//! opening, hold for it too.
+//! All triggers of the file hold for other programs and for the replay of the write-ahead log. The
+//! flusher's connection runs without `BEFORE INSERT` triggers, because they make SQLite set all
+//! rows of a statement aside before writing the first. The store never says `OR REPLACE`, so the
+//! key of the table refuses a second row. `tables/new_rows.rs` checks the other insertion rules.
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Error};
 
-/// What `tables::new_rows` asks, beside whether positions rise.
-const ASKED_AT_ONCE: [&str; 2] = ["claims_go_into_an_open_volume", "journal_transactions_balance"];
+/// All triggers except those about insertions, as temporary triggers.
+const RULES: &str = "SELECT 'CREATE TEMP' || substr(sql, length('CREATE') + 1) FROM main.sqlite_schema \
+    WHERE type = 'trigger' AND sql NOT LIKE '% BEFORE INSERT ON %'";
 
-/// Leaves out the rules that a plain insertion cannot break, and those that are asked once for all rows.
-pub(crate) fn keep_own(db: &Connection) -> Result<(), Error> {
-    let rules: Vec<(String, String)> = db
-        .prepare("SELECT name, sql FROM main.sqlite_schema WHERE type = 'trigger'")?
-        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<Result<_, _>>()?;
-    for (_, rule) in rules.iter().filter(|(name, _)| !is_about_new_rows(name)) {
-        db.execute_batch(&rule.replacen("CREATE TRIGGER ", "CREATE TEMP TRIGGER ", 1))?;
-    }
-    // Those of the file itself; what was copied still holds, and ends with the connection.
+/// Copies these rules to the connection, and disables the triggers of the file there.
+pub(crate) fn copy_rules(db: &Connection) -> Result<(), Error> {
+    let rules: Vec<String> = db.prepare(RULES)?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    rules.iter().try_for_each(|rule| db.execute_batch(rule))?;
+    // Temporary triggers stay enabled; they end with the connection.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false).map(|_| ())
-}
-
-fn is_about_new_rows(rule: &str) -> bool {
-    rule.ends_with("_not_replaced") || rule == "journal_entries_come_first" || ASKED_AT_ONCE.contains(&rule)
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::schema::{Found, migrate};
+    use crate::schema::{Found, STEPS, migrate};
 
-    /// New tables as the display has them.
+    /// New tables as the flusher has them.
     pub(crate) fn tables() -> Connection {
         let mut db = Connection::open_in_memory().unwrap();
-        migrate(&mut db, Found::Fresh).unwrap();
-        keep_own(&db).unwrap();
+        migrate(&mut db, Found::Fresh, STEPS).unwrap();
+        copy_rules(&db).unwrap();
         db
     }
 
-    /// Whatever is added to the rules one day is kept, unless it is named as these are.
     #[test]
-    fn only_rules_about_new_rows_are_left_out() {
+    fn only_rules_about_insertions_are_left_out() {
         let db = tables();
         let left_out = "SELECT sql FROM main.sqlite_schema WHERE type = 'trigger' \
             AND name NOT IN (SELECT name FROM temp.sqlite_schema)";
@@ -63,7 +52,7 @@ pub(crate) mod tests {
         (1, 0, 10, 1, 'debit', 'posted', 'USD', 5, 0), (1, 1, 11, 1, 'credit', 'posted', 'USD', 4, 0)";
 
     #[test]
-    fn history_stays_as_it_is() {
+    fn history_cannot_be_rewritten_by_the_store_either() {
         let db = tables();
         db.execute_batch(ENTRIES).unwrap();
         for rewritten in ["UPDATE journal_entries SET amount = 4", "DELETE FROM journal_entries"] {
@@ -73,7 +62,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_there_is_not_inserted_again() {
+    fn a_second_row_is_refused_by_the_key_of_its_table() {
         let db = tables();
         db.execute_batch(ENTRIES).unwrap();
         assert!(db.execute_batch(ENTRIES).unwrap_err().to_string().contains("UNIQUE"));

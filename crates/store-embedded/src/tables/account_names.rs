@@ -1,6 +1,6 @@
-//! The codes of accounts, by tenant and code: what makes them unique.
+//! Codes of accounts, keyed by tenant and code, which makes codes unique.
 
-use super::{Pen, cell};
+use super::{RowWriter, cell};
 use counterfoil_core::ledger::account::{AccountCode, AccountName};
 use counterfoil_core::types::id::TenantId;
 use rusqlite::{Connection, OptionalExtension, Result, params};
@@ -16,6 +16,6 @@ pub(super) fn load(db: &Connection, tenant: TenantId, code: &AccountCode) -> Res
     Ok(account.map(|account| AccountName { tenant, code: code.clone(), account }))
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, name: &AccountName) -> Result<()> {
-    pen.write(INSERT, params![name.tenant.to_i64(), name.code.as_str(), name.account.to_i64(),])
+pub(super) fn insert(to: &mut RowWriter<'_>, name: &AccountName) -> Result<()> {
+    to.write(INSERT, params![name.tenant.to_i64(), name.code.as_str(), name.account.to_i64(),])
 }

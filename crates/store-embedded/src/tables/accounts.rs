@@ -1,6 +1,6 @@
-//! Accounts, by their sequential id, with an index by tenant for lists.
+//! Accounts, keyed by sequential id, with an index by tenant for lists.
 
-use super::{Pen, cell};
+use super::{RowWriter, cell};
 use counterfoil_core::ledger::account::{Account, AccountCode, Guard, Side};
 use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_store::codec::metadata;
@@ -23,7 +23,7 @@ const INSERT: &str = concat!(
     columns!(),
     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
 );
-/// The rest is fixed when it is opened.
+/// The other columns never change.
 const UPDATE: &str = "UPDATE accounts SET shards = ?2, widest = ?3, revision = ?4 WHERE id = ?1";
 
 pub(super) fn load(db: &Connection, id: AccountId) -> Result<Option<Account>> {
@@ -50,8 +50,8 @@ pub(super) fn of_tenant(
     }
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, account: &Account) -> Result<()> {
-    pen.write(
+pub(super) fn insert(to: &mut RowWriter<'_>, account: &Account) -> Result<()> {
+    to.write(
         INSERT,
         params![
             account.id.to_i64(),
@@ -70,8 +70,8 @@ pub(super) fn insert(pen: &mut Pen<'_>, account: &Account) -> Result<()> {
     )
 }
 
-pub(super) fn replace(pen: &mut Pen<'_>, account: &Account) -> Result<()> {
-    pen.write(UPDATE, params![account.id.to_i64(), account.shards, account.widest, account.revision,])
+pub(super) fn replace(to: &mut RowWriter<'_>, account: &Account) -> Result<()> {
+    to.write(UPDATE, params![account.id.to_i64(), account.shards, account.widest, account.revision,])
 }
 
 fn read(row: &Row<'_>) -> Result<Account> {

@@ -1,6 +1,6 @@
-//! API keys, by the digest of their secret.
+//! API keys, keyed by the digest of the secret.
 
-use super::{Pen, cell};
+use super::{RowWriter, cell};
 use counterfoil_core::tenancy::{ApiKey, Scopes, TenantName};
 use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::time::Time;
@@ -23,16 +23,16 @@ pub(super) fn all(db: &Connection) -> Result<Vec<ApiKey>> {
     db.prepare_cached(ALL)?.query_map([], read)?.collect()
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, key: &ApiKey) -> Result<()> {
-    write_whole(pen, INSERT, key)
+pub(super) fn insert(to: &mut RowWriter<'_>, key: &ApiKey) -> Result<()> {
+    write_whole(to, INSERT, key)
 }
 
-pub(super) fn replace(pen: &mut Pen<'_>, key: &ApiKey) -> Result<()> {
-    write_whole(pen, UPDATE, key)
+pub(super) fn replace(to: &mut RowWriter<'_>, key: &ApiKey) -> Result<()> {
+    write_whole(to, UPDATE, key)
 }
 
-fn write_whole(pen: &mut Pen<'_>, sql: &'static str, key: &ApiKey) -> Result<()> {
-    pen.write(
+fn write_whole(to: &mut RowWriter<'_>, sql: &'static str, key: &ApiKey) -> Result<()> {
+    to.write(
         sql,
         params![
             key.digest.as_bytes(),

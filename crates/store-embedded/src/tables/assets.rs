@@ -1,6 +1,6 @@
-//! Tenants' own assets, by tenant and code.
+//! Assets of tenants, keyed by tenant and code.
 
-use super::{Pen, cell};
+use super::{RowWriter, cell};
 use counterfoil_core::ledger::asset::AssetDefinition;
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::id::TenantId;
@@ -20,8 +20,8 @@ pub(super) fn of_tenant(db: &Connection, tenant: TenantId) -> Result<Vec<AssetDe
     db.prepare_cached(OF_TENANT)?.query_map([tenant.to_i64()], read)?.collect()
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, definition: &AssetDefinition) -> Result<()> {
-    pen.write(
+pub(super) fn insert(to: &mut RowWriter<'_>, definition: &AssetDefinition) -> Result<()> {
+    to.write(
         INSERT,
         params![
             definition.tenant.to_i64(),

@@ -1,6 +1,6 @@
-//! Audit records, clustered by what they are about: a timeline is one range, and nothing here is ever written twice.
+//! Audit records, clustered by subject: a timeline is one range. Records are never rewritten.
 
-use super::{Pen, cell};
+use super::{RowWriter, cell};
 use counterfoil_core::audit::{AuditKind, AuditRecord};
 use counterfoil_core::types::id::SubjectId;
 use counterfoil_core::types::ulid::Ulid;
@@ -13,7 +13,7 @@ macro_rules! columns {
 }
 
 const BY_KEY: &str = concat!("SELECT ", columns!(), " FROM audit_log WHERE subject = ?1 AND id = ?2");
-/// No id is shorter than the empty one, so it stands for "from the beginning".
+/// The empty id sorts before all others: it reads from the beginning.
 const TIMELINE: &str =
     concat!("SELECT ", columns!(), " FROM audit_log WHERE subject = ?1 AND id > ?2 ORDER BY id LIMIT ?3");
 const INSERT: &str =
@@ -34,8 +34,8 @@ pub(super) fn timeline(
     db.prepare_cached(TIMELINE)?.query_map(params![subject.to_i64(), after, limit], read)?.collect()
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, record: &AuditRecord) -> Result<()> {
-    pen.write(
+pub(super) fn insert(to: &mut RowWriter<'_>, record: &AuditRecord) -> Result<()> {
+    to.write(
         INSERT,
         params![
             record.subject.to_i64(),

@@ -1,9 +1,9 @@
-//! Guarded balances, by account and shard. A group writes each of them once, as its last set left it.
+//! Guarded balances, keyed by account and shard. A group writes a balance once, after its last
+//! move.
 
-use super::{Pen, cell, owners};
+use super::{RowWriter, cell, owners};
 use counterfoil_core::ledger::balance::Balance;
 use counterfoil_core::types::id::{AccountId, TenantId};
-use counterfoil_store::UNTOLD;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 macro_rules! columns {
@@ -23,7 +23,7 @@ const INSERT: &str =
 const UPDATE: &str = "UPDATE OR FAIL balances SET posted = ?3, outgoing = ?4, incoming = ?5, floor = ?6, cap = ?7, \
     revision = ?8 WHERE account = ?1 AND shard = ?2";
 
-/// One whose account is not there is taken for the tenant's who asks.
+/// The tenant is that of the account, or of the reader if the account is missing.
 pub(super) fn load(
     db: &Connection,
     tenant: TenantId,
@@ -31,33 +31,32 @@ pub(super) fn load(
     shard: u8,
 ) -> Result<Option<Balance>> {
     let key = params![account.to_i64(), shard];
-    let Some(balance) = db.prepare_cached(BY_KEY)?.query_row(key, read).optional()? else { return Ok(None) };
     let tenant = owners::of_account(db, account)?.unwrap_or(tenant);
-    Ok(Some(Balance { tenant, ..balance }))
+    db.prepare_cached(BY_KEY)?.query_row(key, |row| read(tenant, row)).optional()
 }
 
 pub(super) fn after(db: &Connection, after: Option<(AccountId, u8)>, limit: i64) -> Result<Vec<Balance>> {
-    // No shard is below zero.
+    // Shards are never negative.
     let (account, shard) =
         after.map_or((i64::MIN, -1), |(account, shard)| (account.to_i64(), i64::from(shard)));
     let mut statement = db.prepare_cached(AFTER)?;
-    let balances = statement.query_map([account, shard, limit], read)?;
-    let owned = |balance: Balance| -> Result<Balance> {
-        Ok(Balance { tenant: owners::or_nobody(owners::of_account(db, balance.account)?), ..balance })
+    let read_owned = |row: &Row<'_>| {
+        let owner = owners::of_account(db, cell::account(row, 0)?)?;
+        read(owner.unwrap_or(owners::NOBODY), row)
     };
-    balances.map(|balance| balance.and_then(owned)).collect()
+    statement.query_map([account, shard, limit], read_owned)?.collect()
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, balance: &Balance) -> Result<()> {
-    write_whole(pen, INSERT, balance)
+pub(super) fn insert(to: &mut RowWriter<'_>, balance: &Balance) -> Result<()> {
+    write_whole(to, INSERT, balance)
 }
 
-pub(super) fn replace(pen: &mut Pen<'_>, balance: &Balance) -> Result<()> {
-    write_whole(pen, UPDATE, balance)
+pub(super) fn replace(to: &mut RowWriter<'_>, balance: &Balance) -> Result<()> {
+    write_whole(to, UPDATE, balance)
 }
 
-fn write_whole(pen: &mut Pen<'_>, sql: &'static str, balance: &Balance) -> Result<()> {
-    pen.write(
+fn write_whole(to: &mut RowWriter<'_>, sql: &'static str, balance: &Balance) -> Result<()> {
+    to.write(
         sql,
         params![
             balance.account.to_i64(),
@@ -72,9 +71,9 @@ fn write_whole(pen: &mut Pen<'_>, sql: &'static str, balance: &Balance) -> Resul
     )
 }
 
-fn read(row: &Row<'_>) -> Result<Balance> {
+fn read(tenant: TenantId, row: &Row<'_>) -> Result<Balance> {
     Ok(Balance {
-        tenant: UNTOLD,
+        tenant,
         account: cell::account(row, 0)?,
         shard: row.get(1)?,
         posted: row.get(2)?,

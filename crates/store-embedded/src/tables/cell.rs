@@ -1,4 +1,4 @@
-//! Reading one column as one of the core's types. A value that does not read is damage, never a default.
+//! Decodes columns as types of the core. An undecodable value is damage, never a default.
 
 use counterfoil_core::types::asset::Asset;
 use counterfoil_core::types::digest::Digest;
@@ -59,7 +59,7 @@ pub(super) fn ulid(row: &Row<'_>, column: usize) -> Result<Ulid> {
     row.get(column).map(Ulid::from_bytes)
 }
 
-/// A text that `parse` must know.
+/// A text column that `parse` accepts.
 pub(super) fn word<T>(row: &Row<'_>, column: usize, parse: impl FnOnce(&str) -> Option<T>) -> Result<T> {
     let text = row
         .get_ref(column)?
@@ -68,7 +68,7 @@ pub(super) fn word<T>(row: &Row<'_>, column: usize, parse: impl FnOnce(&str) -> 
     parse(text).ok_or_else(|| damaged(column, Type::Text))
 }
 
-/// As [`word`], where there may be none.
+/// As [`word`], for a nullable column.
 pub(super) fn optional_word<T>(
     row: &Row<'_>,
     column: usize,

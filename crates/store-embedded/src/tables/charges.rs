@@ -1,6 +1,6 @@
-//! Charges, by their sequential id, with an index by tenant for lists.
+//! Charges, keyed by sequential id, with an index by tenant for lists.
 
-use super::{Pen, cell};
+use super::{RowWriter, cell};
 use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::charge::{
     Charge, ChargeOrder, ChargeStatus, ChargeSums, FailureCode, PaymentFailure, Wallet,
@@ -32,7 +32,7 @@ const INSERT: &str = concat!(
     columns!(),
     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)"
 );
-/// The order and the provider are fixed at creation and stay out.
+/// The order and the provider never change.
 const UPDATE: &str = "UPDATE OR FAIL charges SET status = ?2, provider_reference = ?3, failure = ?4, \
     decline_code = ?5, created_at = ?6, revision = ?7, captured = ?8, refunded = ?9, refunding = ?10, working = ?11 \
     WHERE id = ?1";
@@ -62,9 +62,9 @@ pub(super) fn of_tenant(
     }
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, charge: &Charge) -> Result<()> {
+pub(super) fn insert(to: &mut RowWriter<'_>, charge: &Charge) -> Result<()> {
     let order = &charge.order;
-    pen.write(
+    to.write(
         INSERT,
         params![
             charge.id.to_i64(),
@@ -94,8 +94,8 @@ pub(super) fn insert(pen: &mut Pen<'_>, charge: &Charge) -> Result<()> {
     )
 }
 
-pub(super) fn replace(pen: &mut Pen<'_>, charge: &Charge) -> Result<()> {
-    pen.write(
+pub(super) fn replace(to: &mut RowWriter<'_>, charge: &Charge) -> Result<()> {
+    to.write(
         UPDATE,
         params![
             charge.id.to_i64(),

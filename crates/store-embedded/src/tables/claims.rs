@@ -1,9 +1,10 @@
-//! The idempotency records. The row's place is the sequential id of what the claim made; its random id is only in
-//! an index, so answers of any size never pass through a tree in random order. That index is made of volumes, so that new keys
-//! stand together.
+//! The idempotency records, keyed by the sequential id of the resource that the claim makes.
+//!
+//! The random digest of the key is only in an index, so large answers never pass through a tree in
+//! random order. The index is partitioned by arrival.
 
-use super::volumes::Volume;
-use super::{Pen, cell};
+use super::{RowWriter, cell};
+use crate::key_index::Partition;
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, ClaimState, Custody, Lease, Resource, Settled};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
 use counterfoil_core::idempotency::reply::{Reply, ReplyMedia};
@@ -11,7 +12,7 @@ use counterfoil_core::idempotency::window::Windows;
 use counterfoil_core::types::id::{Holder, SubjectId};
 use counterfoil_core::types::time::Time;
 use rusqlite::types::Type;
-use rusqlite::{Connection, Error, OptionalExtension, Result, Row, ToSql, params};
+use rusqlite::{Connection, OptionalExtension, Result, Row, ToSql, params};
 
 macro_rules! columns {
     () => {
@@ -20,14 +21,12 @@ macro_rules! columns {
     };
 }
 
-/// A key has one record, in one of the volumes.
+/// A key has one record, in any partition.
 const BY_ID: &str = concat!(
     "SELECT ",
     columns!(),
-    " FROM claim_volumes CROSS JOIN claims ON claims.volume = claim_volumes.volume WHERE id = ?1 LIMIT 1"
+    " FROM claim_partitions CROSS JOIN claims ON claims.partition = claim_partitions.partition WHERE id = ?1 LIMIT 1"
 );
-const RECORDS: &str = "SELECT count(*) FROM claim_volumes CROSS JOIN claims ON claims.volume = claim_volumes.volume \
-    WHERE id = ?1";
 const AFTER: &str =
     concat!("SELECT ", columns!(), " FROM claims WHERE subject > ?1 ORDER BY subject LIMIT ?2");
 const DUE: &str = concat!(
@@ -38,28 +37,22 @@ const DUE: &str = concat!(
 const INSERT: &str = concat!(
     "INSERT OR FAIL INTO claims (",
     columns!(),
-    ", sweep_at, volume) VALUES \
+    ", sweep_at, partition) VALUES \
      (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)"
 );
-/// The id stays out, so that its index is not touched; tenant, fingerprint, kind and creation may not change.
+/// The id is left out, so that its index is not touched. The other missing columns never change.
 const UPDATE: &str = "UPDATE OR FAIL claims SET request = ?3, fence = ?4, revision = ?5, attempts = ?6, state = ?7, \
     holder = ?8, lease_until = ?9, lease_ceiling = ?10, not_before = ?11, replay_until = ?12, \
     tombstone_until = ?13, status = ?14, media = ?15, location = ?16, body = ?17, sweep_at = ?18 \
     WHERE subject = ?1 AND id = ?2";
-/// The key means a new request: the row moves to its new subject, and among the youngest.
+/// A reused key: the row moves to its new subject and to the youngest partition.
 const REUSE: &str = "UPDATE OR FAIL claims SET subject = ?1, tenant = ?3, fingerprint = ?4, request = ?5, created_at = ?6, \
     fence = ?7, revision = ?8, attempts = ?9, state = ?10, holder = ?11, lease_until = ?12, lease_ceiling = ?13, \
     not_before = ?14, replay_until = ?15, tombstone_until = ?16, status = ?17, media = ?18, location = ?19, \
-    body = ?20, makes = ?21, sweep_at = ?22, volume = ?23 WHERE subject = ?24 AND id = ?2";
+    body = ?20, makes = ?21, sweep_at = ?22, partition = ?23 WHERE subject = ?24 AND id = ?2";
 
 pub(crate) fn load(db: &Connection, id: ClaimId) -> Result<Option<Claim>> {
     db.prepare_cached(BY_ID)?.query_row([id.digest().as_bytes()], read).optional()
-}
-
-/// Fails if a key has more than one record.
-pub(super) fn check_alone(db: &Connection, id: ClaimId) -> Result<()> {
-    let records: usize = db.prepare_cached(RECORDS)?.query_row([id.digest().as_bytes()], |row| row.get(0))?;
-    if records > 1 { Err(Error::StatementChangedRows(records)) } else { Ok(()) }
 }
 
 pub(super) fn after(db: &Connection, after: Option<SubjectId>, limit: i64) -> Result<Vec<Claim>> {
@@ -73,13 +66,13 @@ pub(super) fn due(db: &Connection, now: Time, limit: i64) -> Result<Vec<Claim>> 
     statement.query_map(params![now.ms(), limit], read)?.collect()
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, claim: &Claim, volume: Volume) -> Result<()> {
-    write_whole(pen, INSERT, claim, &[&volume.number()])
+pub(super) fn insert(to: &mut RowWriter<'_>, claim: &Claim, partition: Partition) -> Result<()> {
+    write_whole(to, INSERT, claim, &[&partition.number()])
 }
 
-pub(super) fn replace(pen: &mut Pen<'_>, claim: &Claim) -> Result<()> {
+pub(super) fn replace(to: &mut RowWriter<'_>, claim: &Claim) -> Result<()> {
     let cells = Cells::of(&claim.state);
-    pen.write(
+    to.write(
         UPDATE,
         params![
             claim.subject.to_i64(),
@@ -104,17 +97,22 @@ pub(super) fn replace(pen: &mut Pen<'_>, claim: &Claim) -> Result<()> {
     )
 }
 
-pub(super) fn reuse(pen: &mut Pen<'_>, claim: &Claim, left: SubjectId, volume: Volume) -> Result<()> {
-    write_whole(pen, REUSE, claim, &[&volume.number(), &left.to_i64()])
+pub(super) fn reuse(
+    to: &mut RowWriter<'_>,
+    claim: &Claim,
+    left: SubjectId,
+    partition: Partition,
+) -> Result<()> {
+    write_whole(to, REUSE, claim, &[&partition.number(), &left.to_i64()])
 }
 
-pub(super) fn remove(pen: &mut Pen<'_>, claim: &Claim) -> Result<()> {
+pub(super) fn remove(to: &mut RowWriter<'_>, claim: &Claim) -> Result<()> {
     let place = params![claim.subject.to_i64(), claim.id.digest().as_bytes()];
-    pen.write("DELETE FROM claims WHERE subject = ?1 AND id = ?2", place)
+    to.write("DELETE FROM claims WHERE subject = ?1 AND id = ?2", place)
 }
 
-/// Writes all of a claim, and with it what only the tables know.
-fn write_whole(pen: &mut Pen<'_>, sql: &'static str, claim: &Claim, more: &[&dyn ToSql]) -> Result<()> {
+/// Writes all columns of a claim, then `more`.
+fn write_whole(to: &mut RowWriter<'_>, sql: &'static str, claim: &Claim, more: &[&dyn ToSql]) -> Result<()> {
     let cells = Cells::of(&claim.state);
     let claim: &[&dyn ToSql] = params![
         claim.subject.to_i64(),
@@ -140,10 +138,10 @@ fn write_whole(pen: &mut Pen<'_>, sql: &'static str, claim: &Claim, more: &[&dyn
         claim.makes.name(),
         claim.sweep_at().map(Time::ms),
     ];
-    pen.write(sql, &[claim, more].concat())
+    to.write(sql, &[claim, more].concat())
 }
 
-/// The columns that only some states have.
+/// Columns of some states only.
 #[derive(Default)]
 struct Cells<'a> {
     holder: Option<i64>,

@@ -1,6 +1,6 @@
-//! How far the readers of the feed have come.
+//! Positions of the readers of the feed.
 
-use super::{Pen, cell};
+use super::{RowWriter, cell};
 use counterfoil_core::ledger::snapshot::{Cursor, FeedReader};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
@@ -12,16 +12,16 @@ pub(super) fn load(db: &Connection, reader: FeedReader) -> Result<Option<Cursor>
     db.prepare_cached(BY_READER)?.query_row([reader.name()], read).optional()
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, cursor: &Cursor) -> Result<()> {
-    write_whole(pen, INSERT, cursor)
+pub(super) fn insert(to: &mut RowWriter<'_>, cursor: &Cursor) -> Result<()> {
+    write_whole(to, INSERT, cursor)
 }
 
-pub(super) fn replace(pen: &mut Pen<'_>, cursor: &Cursor) -> Result<()> {
-    write_whole(pen, UPDATE, cursor)
+pub(super) fn replace(to: &mut RowWriter<'_>, cursor: &Cursor) -> Result<()> {
+    write_whole(to, UPDATE, cursor)
 }
 
-fn write_whole(pen: &mut Pen<'_>, sql: &'static str, cursor: &Cursor) -> Result<()> {
-    pen.write(sql, params![cursor.reader.name(), cursor.position.0, cursor.at.ms(), cursor.revision,])
+fn write_whole(to: &mut RowWriter<'_>, sql: &'static str, cursor: &Cursor) -> Result<()> {
+    to.write(sql, params![cursor.reader.name(), cursor.position.0, cursor.at.ms(), cursor.revision,])
 }
 
 fn read(row: &Row<'_>) -> Result<Cursor> {

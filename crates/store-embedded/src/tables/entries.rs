@@ -1,6 +1,6 @@
-//! The journal as its accounts see it: an account's entries in the order of their commits, and what they add up to.
+//! The journal by account: pages of entries in commit order, and their sums.
 
-use super::{cell, place};
+use super::{cell, to_i64};
 use counterfoil_core::ledger::account::Side;
 use counterfoil_core::ledger::totals::AccountEntry;
 use counterfoil_core::ledger::transaction::Layer;
@@ -29,7 +29,6 @@ const MARK: &str =
 const FOLD: &str = "SELECT position, at, side, layer, amount FROM journal_entries \
     WHERE account = ?1 AND position > ?2 AND position <= ?3 ORDER BY position";
 
-/// A page of an account's entries.
 pub(crate) fn page(
     db: &Connection,
     account: AccountId,
@@ -38,7 +37,7 @@ pub(crate) fn page(
 ) -> Result<Vec<AccountEntry>> {
     let id = account.to_i64();
     match page {
-        EntryPage::After(position) => list(db, AFTER, [id, limit, place(position)]),
+        EntryPage::After(position) => list(db, AFTER, [id, limit, to_i64(position)]),
         EntryPage::Before(None) => list(db, NEWEST, [id, limit]),
         EntryPage::Before(Some((transaction, leg))) => match mark(db, account, transaction, leg)? {
             None => Ok(Vec::new()),
@@ -47,7 +46,7 @@ pub(crate) fn page(
     }
 }
 
-/// The commit of a leg, if the account has it.
+/// The position of a leg, if the account has that leg.
 fn mark(db: &Connection, account: AccountId, transaction: TransactionId, leg: u16) -> Result<Option<i64>> {
     let key = [transaction.to_i64(), i64::from(leg), account.to_i64()];
     db.prepare_cached(MARK)?.query_row(key, |row| row.get(0)).optional()
@@ -57,19 +56,19 @@ fn list(db: &Connection, sql: &str, params: impl Params) -> Result<Vec<AccountEn
     db.prepare_cached(sql)?.query_map(params, read)?.collect()
 }
 
-/// Adds up an account's entries. SQLite's own sums end at 64 bits.
+/// Sums an account's entries in 128 bits; SQLite's own sums have 64.
 pub(crate) fn fold(db: &Connection, account: AccountId, after: Position, upto: Upto) -> Result<Folded> {
     let last = match upto {
-        Upto::Position(position) => place(position),
+        Upto::Position(position) => to_i64(position),
         Upto::Now | Upto::Time(_) => i64::MAX,
     };
     let mut folded = Folded::default();
     let mut statement = db.prepare_cached(FOLD)?;
-    let mut rows = statement.query([account.to_i64(), place(after), last])?;
+    let mut rows = statement.query([account.to_i64(), to_i64(after), last])?;
     while let Some(row) = rows.next()? {
         let receipt = CommitReceipt { position: cell::position(row, 0)?, at: cell::time(row, 1)? };
         if !upto.includes(receipt) {
-            // Time grows with the position: nothing that follows is included either.
+            // Time grows with the position: no later entry is included.
             break;
         }
         let (side, layer) = (cell::word(row, 2, Side::parse)?, cell::word(row, 3, Layer::parse)?);

@@ -1,6 +1,6 @@
-//! Held transfers, by their sequential id, with an index of the deadlines of those that are pending.
+//! Holds, keyed by sequential id, with an index of the deadlines of pending holds.
 
-use super::{Pen, cell};
+use super::{RowWriter, cell};
 use counterfoil_core::ledger::hold::{Hold, HoldState};
 use counterfoil_core::types::id::{HoldId, TransactionId};
 use counterfoil_core::types::time::Time;
@@ -27,7 +27,7 @@ const INSERT: &str = concat!(
     columns!(),
     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
 );
-/// What it was made for stays out.
+/// The terms of a hold never change.
 const UPDATE: &str =
     "UPDATE holds SET state = ?2, posted_amount = ?3, ended_by = ?4, revision = ?5 WHERE id = ?1";
 
@@ -44,9 +44,9 @@ pub(super) fn due(db: &Connection, now: Time, limit: i64) -> Result<Vec<Hold>> {
     db.prepare_cached(DUE)?.query_map([now.ms(), limit], read)?.collect()
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, hold: &Hold) -> Result<()> {
+pub(super) fn insert(to: &mut RowWriter<'_>, hold: &Hold) -> Result<()> {
     let (posted, by) = cells(hold.state);
-    pen.write(
+    to.write(
         INSERT,
         params![
             hold.id.to_i64(),
@@ -66,12 +66,12 @@ pub(super) fn insert(pen: &mut Pen<'_>, hold: &Hold) -> Result<()> {
     )
 }
 
-pub(super) fn replace(pen: &mut Pen<'_>, hold: &Hold) -> Result<()> {
+pub(super) fn replace(to: &mut RowWriter<'_>, hold: &Hold) -> Result<()> {
     let (posted, by) = cells(hold.state);
-    pen.write(UPDATE, params![hold.id.to_i64(), hold.state.name(), posted, by, hold.revision,])
+    to.write(UPDATE, params![hold.id.to_i64(), hold.state.name(), posted, by, hold.revision,])
 }
 
-/// The columns that only some states have.
+/// Columns of some states only.
 fn cells(state: HoldState) -> (Option<i64>, Option<i64>) {
     match state {
         HoldState::Pending => (None, None),

@@ -1,7 +1,7 @@
-//! Transactions with their legs. The legs are written first and the transaction closes over them: from then on none
-//! can be added, and nothing of it can change.
+//! Transactions and their entries. Entries are written first; the transaction row closes over them.
+//! From then on no entry can be added or changed.
 
-use super::{Pen, cell};
+use super::{RowWriter, cell};
 use counterfoil_core::ledger::account::Side;
 use counterfoil_core::ledger::transaction::{Layer, Leg, Legs, Transaction, TransactionKind};
 use counterfoil_core::types::id::{AccountId, TenantId, TransactionId};
@@ -28,7 +28,7 @@ const OF_TENANT_BEFORE: &str = concat!(
 );
 const LEGS: &str = "SELECT account, side, layer, amount, asset FROM journal_entries \
     WHERE transaction_id = ?1 ORDER BY leg";
-/// The ids lead: each is looked for once.
+/// The list of ids is the outer loop: one look-up per transaction.
 const LEGS_OF: &str =
     "SELECT count(*) FROM json_each(?1) CROSS JOIN journal_entries ON transaction_id = value";
 const INSERT_LEG: &str = "INSERT OR FAIL INTO journal_entries \
@@ -65,24 +65,28 @@ fn list(db: &Connection, sql: &str, params: impl Params) -> Result<Vec<Transacti
     db.prepare_cached(sql)?.query_map(params, |row| read(db, row))?.collect()
 }
 
-/// How many entries stand under these transactions, whoever wrote them.
+/// The number of entries of these transactions.
 pub(super) fn legs_of(db: &Connection, transactions: &[TransactionId]) -> Result<usize> {
     let ids: Vec<String> = transactions.iter().map(|id| id.to_i64().to_string()).collect();
     db.prepare_cached(LEGS_OF)?.query_row([format!("[{}]", ids.join(","))], |row| row.get(0))
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, transaction: &Transaction, receipt: CommitReceipt) -> Result<()> {
-    entries(transaction, receipt).try_for_each(|entry| entry.insert(pen))?;
-    close(pen, transaction, receipt)
+pub(super) fn insert(
+    to: &mut RowWriter<'_>,
+    transaction: &Transaction,
+    receipt: CommitReceipt,
+) -> Result<()> {
+    entries(transaction, receipt).try_for_each(|entry| entry.insert(to))?;
+    close(to, transaction, receipt)
 }
 
-/// The legs of a transaction as they are entered.
+/// The entries of a transaction.
 pub(super) fn entries(transaction: &Transaction, receipt: CommitReceipt) -> impl Iterator<Item = Entry<'_>> {
     let legs = (0_u16..).zip(transaction.legs.as_slice());
     legs.map(move |(number, leg)| Entry { transaction: transaction.id, number, leg, receipt })
 }
 
-/// A leg in its place.
+/// A leg with its transaction and position.
 pub(super) struct Entry<'a> {
     transaction: TransactionId,
     number: u16,
@@ -91,13 +95,13 @@ pub(super) struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// Where it stands in its account.
+    /// The sort key in the index by account.
     pub(super) fn place(&self) -> (AccountId, Position, TransactionId, u16) {
         (self.leg.account, self.receipt.position, self.transaction, self.number)
     }
 
-    pub(super) fn insert(&self, pen: &mut Pen<'_>) -> Result<()> {
-        pen.write(
+    pub(super) fn insert(&self, to: &mut RowWriter<'_>) -> Result<()> {
+        to.write(
             INSERT_LEG,
             params![
                 self.transaction.to_i64(),
@@ -114,9 +118,9 @@ impl Entry<'_> {
     }
 }
 
-/// Writes the transaction over its entries.
-pub(super) fn close(pen: &mut Pen<'_>, transaction: &Transaction, receipt: CommitReceipt) -> Result<()> {
-    pen.write(
+/// Writes the transaction row after its entries.
+pub(super) fn close(to: &mut RowWriter<'_>, transaction: &Transaction, receipt: CommitReceipt) -> Result<()> {
+    to.write(
         INSERT,
         params![
             transaction.id.to_i64(),

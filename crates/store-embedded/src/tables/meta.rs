@@ -1,7 +1,9 @@
-//! What the store knows of itself: its secret, where its clock stood when it was last opened, and that opening's name.
+//! Facts of the store: its secret, the digest of its schema, the clock's anchor, the current
+//! lineage.
 
 use crate::clock::Anchor;
-use crate::redo::Lineage;
+use crate::log::Lineage;
+use counterfoil_core::types::digest::Digest;
 use counterfoil_core::types::mask::Masked;
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension, Result, ToSql, params};
@@ -10,12 +12,11 @@ const GET: &str = "SELECT value FROM meta WHERE key = ?1";
 const PUT: &str =
     "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = excluded.value";
 
-/// The instance secret.
 pub(crate) fn secret(db: &Connection) -> Result<Masked<[u8; 32]>> {
     db.query_row(GET, ["secret"], |row| row.get(0)).map(Masked::new)
 }
 
-/// The clock's anchor; nothing before the first opening is done.
+/// The clock's anchor; none before the first opening is complete.
 pub(crate) fn anchor(db: &Connection) -> Result<Option<Anchor>> {
     let (Some(boottime_ms), Some(store_ms)) = (get(db, "clock_boottime_ms")?, get(db, "clock_store_ms")?)
     else {
@@ -24,12 +25,21 @@ pub(crate) fn anchor(db: &Connection) -> Result<Option<Anchor>> {
     Ok(Some(Anchor { boot_id: get(db, "clock_boot_id")?, boottime_ms, store_ms }))
 }
 
-/// The opening whose redo log belongs to this database; none before format 4.
+/// The digest of the schema that the file was made with.
+pub(crate) fn schema_digest(db: &Connection) -> Result<Option<Digest>> {
+    get(db, "schema_digest").map(|found| found.map(Digest::from_bytes))
+}
+
+pub(crate) fn put_schema_digest(db: &Connection, digest: Digest) -> Result<()> {
+    put(db, "schema_digest", digest.as_bytes())
+}
+
+/// The lineage of the log that belongs to this database; none before the first opening is complete.
 pub(crate) fn lineage(db: &Connection) -> Result<Option<Lineage>> {
     get(db, "redo_lineage").map(|found| found.map(Lineage))
 }
 
-/// Begins an opening: keeps the clock's anchor and the name of the redo log.
+/// Begins an opening: stores the clock's anchor and a new lineage.
 pub(crate) fn put_opening(db: &mut Connection, anchor: &Anchor, lineage: Lineage) -> Result<()> {
     let transaction = db.transaction()?;
     put(&transaction, "clock_boot_id", &anchor.boot_id.as_deref().unwrap_or(""))?;

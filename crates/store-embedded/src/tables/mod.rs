@@ -1,7 +1,12 @@
-//! One module per table: its statements, and how a row of it is written and read. Nothing here decides anything.
+//! SQLite tables: one module per table with its statements and its mapping of rows to columns.
 //!
-//! Insertions into tables with triggers say `OR FAIL`: it spares SQLite a copy of every page for the undoing of one
-//! statement, which nobody needs, because a group is undone as a whole.
+//! These modules decide nothing; the judge has decided. [`apply`] writes one change, either into a
+//! log entry or into the database, with the same statement. [`apply_all`] executes a flush in an
+//! order that suits the trees. [`new_rows`] checks the insertion rules of the schema once per
+//! flush.
+//!
+//! Insertions into tables with triggers say `OR FAIL`: SQLite then keeps no copy of each page for
+//! undoing one statement. Only whole flushes are undone.
 
 mod account_names;
 mod accounts;
@@ -23,26 +28,25 @@ mod operations;
 pub(crate) mod outbox;
 pub(crate) mod owners;
 mod payouts;
-mod pen;
 mod reversals;
+mod row_writer;
 mod slots;
 mod snapshots;
 mod tenants;
-pub(crate) mod volumes;
 mod write;
 
-pub(crate) use pen::Pen;
-use pen::{Rows, TOGETHER};
+pub(crate) use row_writer::RowWriter;
+use row_writer::{Insertions, ROWS_PER_INSERT};
 pub(crate) use write::{Origin, Write};
 
+use crate::key_index::Partition;
 use counterfoil_core::types::id::{SubjectId, TenantId};
 use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_core::types::time::Time;
 use counterfoil_store::{Due, Position, Row, RowKey, Scan};
 use rusqlite::{Connection, Error, Result};
-use volumes::Volume;
 
-/// The row of `key`; nothing if it is another tenant's.
+/// The row of `key`; none if there is no such row, or if another tenant owns it.
 pub(crate) fn load(db: &Connection, key: &RowKey) -> Result<Option<Row>> {
     let row = match key {
         RowKey::Claim(_, id) => claims::load(db, *id)?.map(Row::Claim),
@@ -71,116 +75,118 @@ pub(crate) fn load(db: &Connection, key: &RowKey) -> Result<Option<Row>> {
     Ok(row.filter(|row| row.key() == *key))
 }
 
-/// Whether what was not found as this tenant's is another's: the tables know rows by their numbers alone.
-pub(crate) fn is_anothers(db: &Connection, key: &RowKey) -> Result<bool> {
+/// Whether another tenant has a row with this number. The tables key rows by numbers alone.
+pub(crate) fn is_of_another_tenant(db: &Connection, key: &RowKey) -> Result<bool> {
     match (key, key.tenant()) {
-        // Its digest is made of the tenant's name.
+        // The digest of a claim includes the tenant.
         (RowKey::Claim(..), _) | (_, None) => Ok(false),
         (_, Some(tenant)) => Ok(owners::of_row(db, key)?.is_some_and(|owner| owner != tenant)),
     }
 }
 
-/// Writes a change that was judged.
-pub(crate) fn apply(pen: &mut Pen<'_>, write: &Write) -> Result<()> {
+/// Writes one judged change.
+pub(crate) fn apply(to: &mut RowWriter<'_>, write: &Write) -> Result<()> {
     match write {
-        Write::Insert(row, origin) => insert(pen, row, *origin),
-        Write::Replace(row) => replace(pen, row),
-        Write::Reuse(row, left, volume) => reuse(pen, row, *left, *volume),
-        Write::Remove(row) => remove(pen, row),
-        Write::Commit(receipt, set, touched) => commits::insert(pen, *receipt, *set, touched),
+        Write::Insert(row, origin) => insert(to, row, *origin),
+        Write::Replace(row) => replace(to, row),
+        Write::Reuse(row, left, partition) => reuse(to, row, *left, *partition),
+        Write::Remove(row) => remove(to, row),
+        Write::Commit(receipt, set, touched) => commits::insert(to, *receipt, *set, touched),
     }
 }
 
-/// Executes what many groups wrote: first what changes or removes rows, then what adds most of them, table by table, many rows
-/// with one statement. A row is added once, and as it ended, so nothing that comes first is about it. Rows come in the order of their
-/// keys, in which a tree only grows at its end; but the entries account by account: in any other order each would go to another page
-/// of the index by account. Claims come one by one: a statement that adds several rows to a table with numbers for keys keeps a copy of
-/// every page it touches, in case it must be undone, and each claim goes to another page of its volume's index.
+/// Executes a flush: first updates, removals and rare insertions, then the frequent insertions
+/// table by table, many rows per statement.
+///
+/// A flush inserts a row at most once, in its last version, so earlier updates concern other rows.
+/// Rows are sorted by key, so that trees grow at their right edge. Entries are sorted by account,
+/// because in any other order each would touch its own page of the index by account. Claims are
+/// inserted one by one: SQLite copies every page that a statement for several rows of a rowid table
+/// touches, and each claim touches its own page of the key index.
 pub(crate) fn apply_all<'a>(db: &Connection, writes: impl Iterator<Item = &'a Write>) -> Result<()> {
     let (mut claims, mut charges) = (Vec::new(), Vec::new());
     let (mut posted, mut records, mut commits) = (Vec::new(), Vec::new(), Vec::new());
-    let mut pen = Pen::Executing(db);
+    let mut to = RowWriter::Executing(db);
     for write in writes {
         match write {
             Write::Insert(row, origin) => match &**row {
-                Row::Claim(claim) => claims.push((claim, origin.volume)),
+                Row::Claim(claim) => claims.push((claim, origin.partition)),
                 Row::Charge(charge) => charges.push(charge),
                 Row::Transaction(transaction) => posted.push((transaction, origin.receipt)),
                 Row::Audit(record) => records.push(record),
-                _ => insert(&mut pen, row, *origin)?,
+                _ => insert(&mut to, row, *origin)?,
             },
             Write::Commit(..) => commits.push(write),
-            Write::Replace(_) | Write::Reuse(..) | Write::Remove(_) => apply(&mut pen, write)?,
+            Write::Replace(_) | Write::Reuse(..) | Write::Remove(_) => apply(&mut to, write)?,
         }
     }
     claims.sort_unstable_by_key(|(claim, _)| claim.subject);
     charges.sort_unstable_by_key(|charge| charge.id);
     posted.sort_unstable_by_key(|(transaction, _)| transaction.id);
     records.sort_unstable_by_key(|record| (record.subject, record.id));
-    let mut pen = Pen::Inserting(Rows::one_by_one(db));
-    claims.iter().try_for_each(|(claim, volume)| claims::insert(&mut pen, claim, *volume))?;
-    together(db, &charges, |pen, charge| charges::insert(pen, charge))?;
+    let mut to = RowWriter::Inserting(Insertions::one_by_one(db));
+    claims.iter().try_for_each(|(claim, partition)| claims::insert(&mut to, claim, *partition))?;
+    insert_many(db, &charges, |to, charge| charges::insert(to, charge))?;
     let legs = posted.iter().flat_map(|(transaction, receipt)| journal::entries(transaction, *receipt));
     let mut legs: Vec<journal::Entry<'_>> = legs.collect();
     legs.sort_unstable_by_key(journal::Entry::place);
-    together(db, &legs, |pen, entry| entry.insert(pen))?;
-    together(db, &posted, |pen, (transaction, receipt)| journal::close(pen, transaction, *receipt))?;
-    together(db, &records, |pen, record| audit_log::insert(pen, record))?;
-    together(db, &commits, |pen, write| apply(pen, write))
+    insert_many(db, &legs, |to, entry| entry.insert(to))?;
+    insert_many(db, &posted, |to, (transaction, receipt)| journal::close(to, transaction, *receipt))?;
+    insert_many(db, &records, |to, record| audit_log::insert(to, record))?;
+    insert_many(db, &commits, |to, write| apply(to, write))
 }
 
-/// Whether each key that went into a volume has one record: another program may have used it meanwhile, in another.
-pub(crate) fn check_keys<'a>(db: &Connection, writes: impl Iterator<Item = &'a Write>) -> Result<()> {
-    writes.filter_map(Write::entering).try_for_each(|(id, _)| claims::check_alone(db, id))
+/// Inserts rows into one table, many per statement.
+fn insert_many<T>(
+    db: &Connection,
+    rows: &[T],
+    insert: impl Fn(&mut RowWriter<'_>, &T) -> Result<()>,
+) -> Result<()> {
+    let (whole, rest) = rows.as_chunks::<ROWS_PER_INSERT>();
+    let mut to = RowWriter::Inserting(Insertions::many_per_statement(db));
+    whole.as_flattened().iter().try_for_each(|row| insert(&mut to, row))?;
+    let mut to = RowWriter::Executing(db);
+    rest.iter().try_for_each(|row| insert(&mut to, row))
 }
 
-/// Inserts rows into one table.
-fn together<T>(db: &Connection, rows: &[T], insert: impl Fn(&mut Pen<'_>, &T) -> Result<()>) -> Result<()> {
-    let (whole, rest) = rows.as_chunks::<TOGETHER>();
-    let mut pen = Pen::Inserting(Rows::together(db));
-    whole.as_flattened().iter().try_for_each(|row| insert(&mut pen, row))?;
-    let mut pen = Pen::Executing(db);
-    rest.iter().try_for_each(|row| insert(&mut pen, row))
-}
-
-fn insert(pen: &mut Pen<'_>, row: &Row, origin: Origin) -> Result<()> {
+fn insert(to: &mut RowWriter<'_>, row: &Row, origin: Origin) -> Result<()> {
     match row {
-        Row::Claim(claim) => claims::insert(pen, claim, origin.volume),
-        Row::Charge(charge) => charges::insert(pen, charge),
-        Row::Operation(operation) => operations::insert(pen, operation),
-        Row::Payout(payout) => payouts::insert(pen, payout),
-        Row::Outbox(outbox) => outbox::insert(pen, outbox),
-        Row::Audit(record) => audit_log::insert(pen, record),
-        Row::Tenant(tenant) => tenants::insert(pen, tenant),
-        Row::ApiKey(key) => api_keys::insert(pen, key),
-        Row::Slot(slot) => slots::insert(pen, slot),
-        Row::Account(account) => accounts::insert(pen, account),
-        Row::Name(name) => account_names::insert(pen, name),
-        Row::Asset(definition) => assets::insert(pen, definition),
-        Row::Balance(balance) => balances::insert(pen, balance),
-        Row::Transaction(transaction) => journal::insert(pen, transaction, origin.receipt),
-        Row::Reversal(reversal) => reversals::insert(pen, reversal),
-        Row::Hold(hold) => holds::insert(pen, hold),
-        Row::Snapshot(snapshot) => snapshots::insert(pen, snapshot),
-        Row::Cursor(cursor) => cursors::insert(pen, cursor),
+        Row::Claim(claim) => claims::insert(to, claim, origin.partition),
+        Row::Charge(charge) => charges::insert(to, charge),
+        Row::Operation(operation) => operations::insert(to, operation),
+        Row::Payout(payout) => payouts::insert(to, payout),
+        Row::Outbox(outbox) => outbox::insert(to, outbox),
+        Row::Audit(record) => audit_log::insert(to, record),
+        Row::Tenant(tenant) => tenants::insert(to, tenant),
+        Row::ApiKey(key) => api_keys::insert(to, key),
+        Row::Slot(slot) => slots::insert(to, slot),
+        Row::Account(account) => accounts::insert(to, account),
+        Row::Name(name) => account_names::insert(to, name),
+        Row::Asset(definition) => assets::insert(to, definition),
+        Row::Balance(balance) => balances::insert(to, balance),
+        Row::Transaction(transaction) => journal::insert(to, transaction, origin.receipt),
+        Row::Reversal(reversal) => reversals::insert(to, reversal),
+        Row::Hold(hold) => holds::insert(to, hold),
+        Row::Snapshot(snapshot) => snapshots::insert(to, snapshot),
+        Row::Cursor(cursor) => cursors::insert(to, cursor),
     }
 }
 
-fn replace(pen: &mut Pen<'_>, row: &Row) -> Result<()> {
+fn replace(to: &mut RowWriter<'_>, row: &Row) -> Result<()> {
     match row {
-        Row::Claim(claim) => claims::replace(pen, claim),
-        Row::Charge(charge) => charges::replace(pen, charge),
-        Row::Operation(operation) => operations::replace(pen, operation),
-        Row::Payout(payout) => payouts::replace(pen, payout),
-        Row::Outbox(outbox) => outbox::replace(pen, outbox),
-        Row::Tenant(tenant) => tenants::replace(pen, tenant),
-        Row::ApiKey(key) => api_keys::replace(pen, key),
-        Row::Slot(slot) => slots::replace(pen, slot),
-        Row::Account(account) => accounts::replace(pen, account),
-        Row::Hold(hold) => holds::replace(pen, hold),
-        Row::Balance(balance) => balances::replace(pen, balance),
-        Row::Cursor(cursor) => cursors::replace(pen, cursor),
-        // The judge lets nothing replace these.
+        Row::Claim(claim) => claims::replace(to, claim),
+        Row::Charge(charge) => charges::replace(to, charge),
+        Row::Operation(operation) => operations::replace(to, operation),
+        Row::Payout(payout) => payouts::replace(to, payout),
+        Row::Outbox(outbox) => outbox::replace(to, outbox),
+        Row::Tenant(tenant) => tenants::replace(to, tenant),
+        Row::ApiKey(key) => api_keys::replace(to, key),
+        Row::Slot(slot) => slots::replace(to, slot),
+        Row::Account(account) => accounts::replace(to, account),
+        Row::Hold(hold) => holds::replace(to, hold),
+        Row::Balance(balance) => balances::replace(to, balance),
+        Row::Cursor(cursor) => cursors::replace(to, cursor),
+        // The judge refuses to replace these rows.
         Row::Audit(_)
         | Row::Name(_)
         | Row::Asset(_)
@@ -190,21 +196,21 @@ fn replace(pen: &mut Pen<'_>, row: &Row) -> Result<()> {
     }
 }
 
-/// The key of a claim means a new request.
-fn reuse(pen: &mut Pen<'_>, row: &Row, left: SubjectId, volume: Volume) -> Result<()> {
+/// Replaces an expired claim by one for a new request under the same key.
+fn reuse(to: &mut RowWriter<'_>, row: &Row, left: SubjectId, partition: Partition) -> Result<()> {
     match row {
-        Row::Claim(claim) => claims::reuse(pen, claim, left, volume),
-        // Nothing else is made anew under its key.
+        Row::Claim(claim) => claims::reuse(to, claim, left, partition),
+        // Only claims are reused.
         _ => Err(Error::StatementChangedRows(0)),
     }
 }
 
-fn remove(pen: &mut Pen<'_>, row: &Row) -> Result<()> {
+fn remove(to: &mut RowWriter<'_>, row: &Row) -> Result<()> {
     match row {
-        Row::Claim(claim) => claims::remove(pen, claim),
-        Row::Outbox(outbox) => outbox::remove(pen, outbox.id),
-        Row::Snapshot(snapshot) => snapshots::remove(pen, snapshot.account, snapshot.position),
-        // The judge lets nothing else be removed.
+        Row::Claim(claim) => claims::remove(to, claim),
+        Row::Outbox(outbox) => outbox::remove(to, outbox.id),
+        Row::Snapshot(snapshot) => snapshots::remove(to, snapshot.account, snapshot.position),
+        // The judge refuses to remove these rows.
         Row::Charge(_)
         | Row::Operation(_)
         | Row::Payout(_)
@@ -223,7 +229,7 @@ fn remove(pen: &mut Pen<'_>, row: &Row) -> Result<()> {
     }
 }
 
-/// A range of rows.
+/// The rows of a range.
 pub(crate) fn scan(db: &Connection, scan: &Scan) -> Result<Vec<Row>> {
     Ok(match scan {
         Scan::ChargesOf { tenant, before, limit } => {
@@ -278,12 +284,12 @@ pub(crate) fn scan(db: &Connection, scan: &Scan) -> Result<Vec<Row>> {
     })
 }
 
-/// What the tables here go by: ids are unique over all tenants.
+/// The id of a scan's cursor. Ids are unique across tenants, so the tables need no more.
 fn id<T>(after: Option<(TenantId, T)>) -> Option<T> {
     after.map(|(_, id)| id)
 }
 
-/// Rows whose time has come, most overdue first.
+/// Rows that are due, most overdue first.
 pub(crate) fn due(db: &Connection, due: Due, now: Time, limit: usize) -> Result<Vec<Row>> {
     Ok(match due {
         Due::Outbox => rows(outbox::due(db, now, bound(limit))?),
@@ -292,7 +298,7 @@ pub(crate) fn due(db: &Connection, due: Due, now: Time, limit: usize) -> Result<
     })
 }
 
-/// A caller's limit, as SQLite takes it and never above the bound of scans.
+/// A caller's limit for SQLite, capped at the bound of scans.
 pub(crate) fn bound(limit: usize) -> i64 {
     i64::try_from(limit.min(SCAN_MAX)).unwrap_or(0)
 }
@@ -301,7 +307,7 @@ fn rows<T: Into<Row>>(items: Vec<T>) -> Vec<Row> {
     items.into_iter().map(Into::into).collect()
 }
 
-/// A position as SQLite takes it. No commit has a higher one.
-fn place(position: Position) -> i64 {
+/// A position for SQLite; positions never exceed `i64::MAX`.
+fn to_i64(position: Position) -> i64 {
     i64::try_from(position.0).unwrap_or(i64::MAX)
 }

@@ -1,33 +1,35 @@
-//! What the tables ask of new rows, asked once for all that are shown together.
+//! The insertion rules of the schema, checked once per flush instead of once per row.
 //!
-//! The file's own triggers ask it for every row, and for as long as a table has one SQLite sets all rows of an insertion aside before it
-//! writes the first.
+//! `BEFORE INSERT` triggers hold for other programs. They make SQLite set all rows of an insertion
+//! aside before writing the first, so the flusher's connection runs without them.
 
-use super::volumes::Volume;
-use super::{Write, commits, journal, volumes};
+use super::{Write, commits, journal};
+use crate::key_index::{Partition, is_listed};
 use counterfoil_core::types::id::TransactionId;
 use counterfoil_store::{Position, Row};
 use rusqlite::{Connection, Error, Result};
 
-/// New rows, by what is to be asked.
+/// New rows of a flush, by rule.
 #[derive(Default)]
-struct New {
-    volumes: Vec<Volume>,
+struct NewRows {
+    partitions: Vec<Partition>,
     positions: Vec<Position>,
     transactions: Vec<TransactionId>,
     legs: usize,
 }
 
-/// Fails if rows that were just written are not what their tables take: positions rise; what stands under a transaction are its own
-/// legs, which balance; keys go into volumes that are open.
+/// Fails if the written rows break a rule: commits are appended in rising positions,
+/// a transaction has exactly its entries, keys go into open partitions.
+///
+/// The entries of a transaction balance, because the core builds only balanced `Legs`.
 pub(crate) fn check<'a>(db: &Connection, writes: impl Iterator<Item = &'a Write>) -> Result<()> {
-    let mut new = New::default();
+    let mut new = NewRows::default();
     for write in writes {
-        new.note(write);
+        new.add(write);
     }
-    new.volumes.dedup();
-    for volume in new.volumes {
-        agree(0, volumes::lists_of(db, volume)?)?;
+    new.partitions.dedup();
+    for partition in new.partitions {
+        agree(0, usize::from(is_listed(db, partition)?))?;
     }
     if let Some(first) = new.positions.first() {
         agree(0, new.positions.windows(2).filter(|pair| !pair.is_sorted_by(|one, next| one < next)).count())?;
@@ -40,10 +42,10 @@ pub(crate) fn check<'a>(db: &Connection, writes: impl Iterator<Item = &'a Write>
     }
 }
 
-impl New {
-    fn note(&mut self, write: &Write) {
-        if let Some((_, volume)) = write.entering() {
-            self.volumes.push(volume);
+impl NewRows {
+    fn add(&mut self, write: &Write) {
+        if let Some((_, partition)) = write.new_key() {
+            self.partitions.push(partition);
         }
         match write {
             Write::Commit(receipt, ..) => self.positions.push(receipt.position),
@@ -65,6 +67,7 @@ fn agree(expected: usize, found: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key_index::list_closed_partitions;
     use crate::schema::own_rules::tests::tables;
     use crate::tables::{Origin, apply_all};
     use counterfoil_core::types::id::SetId;
@@ -74,13 +77,13 @@ mod tests {
     use counterfoil_store::conformance::fixtures::ledger::transfer;
     use std::sync::Arc;
 
-    fn inserted(row: impl Into<Row>, volume: Volume) -> Write {
+    fn inserted(row: impl Into<Row>, partition: Partition) -> Write {
         let receipt = CommitReceipt { position: Position(1), at: Time::EPOCH };
-        Write::Insert(Arc::new(row.into()), Origin { receipt, volume })
+        Write::Insert(Arc::new(row.into()), Origin { receipt, partition })
     }
 
     fn posted(number: i64) -> Write {
-        inserted(transfer(number, 10, 11, 5), Volume::FIRST)
+        inserted(transfer(number, 10, 11, 5), Partition::FIRST)
     }
 
     fn commit(position: u64) -> Write {
@@ -88,39 +91,38 @@ mod tests {
         Write::Commit(CommitReceipt { position: Position(position), at: Time::EPOCH }, set, Vec::new())
     }
 
-    /// Shows these as the display does.
-    fn shown(db: &Connection, writes: &[Write]) -> Result<()> {
+    fn flush(db: &Connection, writes: &[Write]) -> Result<()> {
         apply_all(db, writes.iter())?;
         check(db, writes.iter())
     }
 
     #[test]
-    fn what_stands_under_a_transaction_are_its_own_legs() {
+    fn a_transaction_has_only_its_own_entries() {
         let stray = "INSERT INTO journal_entries (transaction_id, leg, account, position, side, layer, asset, amount, at) \
             VALUES (?1, 7, 10, 1, 'debit', 'posted', 'USD', 5, 0)";
         let db = tables();
         db.execute(stray, [3]).unwrap();
-        shown(&db, &[posted(1), posted(2)]).unwrap();
-        assert_eq!(shown(&db, &[posted(4), posted(3)]), Err(Error::StatementChangedRows(5)));
+        flush(&db, &[posted(1), posted(2)]).unwrap();
+        assert_eq!(flush(&db, &[posted(4), posted(3)]), Err(Error::StatementChangedRows(5)));
     }
 
     #[test]
-    fn positions_rise() {
+    fn commits_are_appended_in_rising_positions() {
         let db = tables();
-        shown(&db, &[commit(2), commit(4)]).unwrap();
-        assert_eq!(shown(&db, &[commit(3)]), Err(Error::StatementChangedRows(2)), "one above it is there");
-        assert_eq!(shown(&db, &[commit(6), commit(5)]), Err(Error::StatementChangedRows(1)), "among the new");
-        shown(&db, &[commit(7)]).unwrap();
+        flush(&db, &[commit(2), commit(4)]).unwrap();
+        assert_eq!(flush(&db, &[commit(3)]), Err(Error::StatementChangedRows(2)), "one above it is there");
+        assert_eq!(flush(&db, &[commit(6), commit(5)]), Err(Error::StatementChangedRows(1)), "among the new");
+        flush(&db, &[commit(7)]).unwrap();
     }
 
     #[test]
-    fn keys_go_into_volumes_that_are_open() {
+    fn keys_go_into_open_partitions() {
         let db = tables();
-        let (closed, open) = (Volume::FIRST.next(), Volume::FIRST.next().next());
-        shown(&db, &[inserted(claim(1), closed), inserted(claim(2), open)]).unwrap();
-        volumes::list_closed(&db, None, open).unwrap();
-        shown(&db, &[inserted(claim(3), open)]).unwrap();
-        let late = shown(&db, &[inserted(claim(4), open), inserted(claim(5), closed)]);
+        let (closed, open) = (Partition::FIRST.next(), Partition::FIRST.next().next());
+        flush(&db, &[inserted(claim(1), closed), inserted(claim(2), open)]).unwrap();
+        list_closed_partitions(&db, None, open).unwrap();
+        flush(&db, &[inserted(claim(3), open)]).unwrap();
+        let late = flush(&db, &[inserted(claim(4), open), inserted(claim(5), closed)]);
         assert_eq!(late, Err(Error::StatementChangedRows(1)));
     }
 }

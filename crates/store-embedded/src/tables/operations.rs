@@ -1,6 +1,7 @@
-//! Captures, voids and refunds, by their sequential id, with an index by charge and one of refunds by tenant.
+//! Captures, voids and refunds, keyed by sequential id, with indexes by charge and of refunds by
+//! tenant.
 
-use super::{Pen, cell};
+use super::{RowWriter, cell};
 use counterfoil_core::payments::charge::{FailureCode, PaymentFailure};
 use counterfoil_core::payments::operation::{Operation, OperationKind, OperationStatus};
 use counterfoil_core::types::id::{ChargeId, OperationId, TenantId};
@@ -34,7 +35,7 @@ const INSERT: &str = concat!(
     columns!(),
     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
 );
-/// What was asked stays out.
+/// The request never changes.
 const UPDATE: &str = "UPDATE OR FAIL operations SET status = ?2, provider_reference = ?3, failure = ?4, \
     decline_code = ?5, revision = ?6 WHERE id = ?1";
 
@@ -72,8 +73,8 @@ pub(super) fn refunds_of(
     }
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, operation: &Operation) -> Result<()> {
-    pen.write(
+pub(super) fn insert(to: &mut RowWriter<'_>, operation: &Operation) -> Result<()> {
+    to.write(
         INSERT,
         params![
             operation.id.to_i64(),
@@ -92,8 +93,8 @@ pub(super) fn insert(pen: &mut Pen<'_>, operation: &Operation) -> Result<()> {
     )
 }
 
-pub(super) fn replace(pen: &mut Pen<'_>, operation: &Operation) -> Result<()> {
-    pen.write(
+pub(super) fn replace(to: &mut RowWriter<'_>, operation: &Operation) -> Result<()> {
+    to.write(
         UPDATE,
         params![
             operation.id.to_i64(),

@@ -1,6 +1,6 @@
-//! Work to be done, by what its claim makes, with indexes of what is due, of what is parked and of what is in doubt.
+//! Outbox rows, keyed by the subject of the claim, with indexes of due, parked and doubtful work.
 
-use super::{Pen, cell};
+use super::{RowWriter, cell};
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::outbox::{Flow, History, Outbox, ParkReason, Payment, ProviderBinding, Saga};
 use counterfoil_core::saga::progress::{Direction, SagaProgress};
@@ -17,7 +17,7 @@ macro_rules! columns {
     };
 }
 
-/// How late work must be to count as stuck.
+/// Work this late counts as stuck.
 const STUCK_AFTER: Span = Span::from_ms(60_000);
 
 const BY_ID: &str = concat!("SELECT ", columns!(), " FROM outbox WHERE id = ?1");
@@ -46,11 +46,11 @@ const INSERT: &str = concat!(
     columns!(),
     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)"
 );
-/// The payment, the saga and the provider are fixed at creation and stay out.
+/// The payment, the saga and the provider never change.
 const UPDATE: &str = "UPDATE OR FAIL outbox SET step = ?2, way = ?3, hold = ?4, claim = ?5, tenant = ?6, \
     due_at = ?7, created_at = ?8, generation = ?9, idle_calls = ?10, unknown = ?11, server_errors = ?12, \
     first_sent_at = ?13, last_sent_at = ?14, parked = ?15, revision = ?16 WHERE id = ?1";
-/// Answered from the two indexes alone.
+/// Counted in the two indexes alone.
 const TALLY: &str = "SELECT (SELECT count(*) FROM outbox WHERE parked IS NULL), \
     (SELECT count(*) FROM outbox WHERE parked IS NOT NULL), \
     (SELECT count(*) FROM outbox WHERE parked IS NULL AND due_at < ?1), \
@@ -106,13 +106,13 @@ pub(crate) fn tally(db: &Connection, now: Time) -> Result<Tally> {
     })
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, outbox: &Outbox) -> Result<()> {
+pub(super) fn insert(to: &mut RowWriter<'_>, outbox: &Outbox) -> Result<()> {
     let Outbox { saga, history, .. } = outbox;
     let (charge, payout) = match outbox.payment {
         Payment::Charge(charge) => (Some(charge.to_i64()), None),
         Payment::Payout(payout) => (None, Some(payout.to_i64())),
     };
-    pen.write(
+    to.write(
         INSERT,
         params![
             outbox.id.to_i64(),
@@ -141,9 +141,9 @@ pub(super) fn insert(pen: &mut Pen<'_>, outbox: &Outbox) -> Result<()> {
     )
 }
 
-pub(super) fn replace(pen: &mut Pen<'_>, outbox: &Outbox) -> Result<()> {
+pub(super) fn replace(to: &mut RowWriter<'_>, outbox: &Outbox) -> Result<()> {
     let Outbox { saga, history, .. } = outbox;
-    pen.write(
+    to.write(
         UPDATE,
         params![
             outbox.id.to_i64(),
@@ -166,8 +166,8 @@ pub(super) fn replace(pen: &mut Pen<'_>, outbox: &Outbox) -> Result<()> {
     )
 }
 
-pub(super) fn remove(pen: &mut Pen<'_>, id: SubjectId) -> Result<()> {
-    pen.write("DELETE FROM outbox WHERE id = ?1", params![id.to_i64()])
+pub(super) fn remove(to: &mut RowWriter<'_>, id: SubjectId) -> Result<()> {
+    to.write("DELETE FROM outbox WHERE id = ?1", params![id.to_i64()])
 }
 
 fn read(row: &Row<'_>) -> Result<Outbox> {

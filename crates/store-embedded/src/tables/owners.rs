@@ -1,9 +1,12 @@
-//! Whose rows are: for tables that do not hold it themselves, and for commits that did not tell it.
+//! Tenants of rows, for tables without a tenant column.
 
 use super::{audit_log, claims};
 use counterfoil_core::types::id::{AccountId, TenantId};
-use counterfoil_store::{RowKey, UNTOLD};
+use counterfoil_store::RowKey;
 use rusqlite::{Connection, OptionalExtension, Result};
+
+/// The tenant of a balance without an account, which is damage that `verify` reports.
+pub(super) const NOBODY: TenantId = TenantId::from_i64(i64::MIN);
 
 macro_rules! of {
     ($table:literal) => {
@@ -11,17 +14,16 @@ macro_rules! of {
     };
 }
 
-/// The tenant of an account.
 pub(crate) fn of_account(db: &Connection, account: AccountId) -> Result<Option<TenantId>> {
     by_id(db, of!("accounts"), account.to_i64())
 }
 
-/// Whether what is asked of an account may be told: an account that is not there is nobody's.
+/// Whether the tenant may read the account; a missing account has no owner.
 pub(crate) fn may_see(db: &Connection, tenant: TenantId, account: AccountId) -> Result<bool> {
     Ok(of_account(db, account)?.is_none_or(|owner| owner == tenant))
 }
 
-/// The tenant of a row that is there, or of what it is about.
+/// The tenant of a row or of its account or transaction; none if the row is missing.
 pub(super) fn of_row(db: &Connection, key: &RowKey) -> Result<Option<TenantId>> {
     match key {
         RowKey::Claim(_, id) => Ok(claims::load(db, *id)?.map(|claim| claim.tenant)),
@@ -40,11 +42,6 @@ pub(super) fn of_row(db: &Connection, key: &RowKey) -> Result<Option<TenantId>> 
         RowKey::Name(tenant, _) | RowKey::Asset(tenant, _) => Ok(Some(*tenant)),
         RowKey::Tenant(_) | RowKey::ApiKey(_) | RowKey::Slot(_) | RowKey::Cursor(_) => Ok(None),
     }
-}
-
-/// The tenant of a stranger: nobody.
-pub(super) fn or_nobody(owner: Option<TenantId>) -> TenantId {
-    owner.unwrap_or(UNTOLD)
 }
 
 fn by_id(db: &Connection, sql: &'static str, id: i64) -> Result<Option<TenantId>> {

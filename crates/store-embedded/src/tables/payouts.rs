@@ -1,6 +1,6 @@
-//! Payouts, by their sequential id, with an index by tenant for lists.
+//! Payouts, keyed by sequential id, with an index by tenant for lists.
 
-use super::{Pen, cell};
+use super::{RowWriter, cell};
 use counterfoil_core::outbox::ProviderBinding;
 use counterfoil_core::payments::charge::{FailureCode, PaymentFailure};
 use counterfoil_core::payments::payout::{Payout, PayoutOrder, PayoutStatus};
@@ -30,7 +30,7 @@ const INSERT: &str = concat!(
     columns!(),
     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)"
 );
-/// What was asked stays out.
+/// The request never changes.
 const UPDATE: &str = "UPDATE OR FAIL payouts SET status = ?2, provider_reference = ?3, failure = ?4, \
     decline_code = ?5, revision = ?6 WHERE id = ?1";
 
@@ -58,9 +58,9 @@ pub(super) fn of_tenant(
     }
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, payout: &Payout) -> Result<()> {
+pub(super) fn insert(to: &mut RowWriter<'_>, payout: &Payout) -> Result<()> {
     let order = &payout.order;
-    pen.write(
+    to.write(
         INSERT,
         params![
             payout.id.to_i64(),
@@ -83,8 +83,8 @@ pub(super) fn insert(pen: &mut Pen<'_>, payout: &Payout) -> Result<()> {
     )
 }
 
-pub(super) fn replace(pen: &mut Pen<'_>, payout: &Payout) -> Result<()> {
-    pen.write(
+pub(super) fn replace(to: &mut RowWriter<'_>, payout: &Payout) -> Result<()> {
+    to.write(
         UPDATE,
         params![
             payout.id.to_i64(),

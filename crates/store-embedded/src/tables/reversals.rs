@@ -1,6 +1,6 @@
-//! Which transactions were undone, and by which.
+//! Reversals, keyed by the transaction that was undone.
 
-use super::{Pen, cell, owners};
+use super::{RowWriter, cell, owners};
 use counterfoil_core::ledger::transaction::Reversal;
 use counterfoil_core::types::id::{TenantId, TransactionId};
 use counterfoil_store::RowKey;
@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Result, params};
 const BY_ORIGINAL: &str = "SELECT undone_by FROM reversals WHERE original = ?1";
 const INSERT: &str = "INSERT OR FAIL INTO reversals (original, undone_by) VALUES (?1, ?2)";
 
-/// One whose transaction is not there is taken for the tenant's who asks.
+/// The tenant is that of the transaction, or of the reader if the transaction is missing.
 pub(super) fn load(db: &Connection, tenant: TenantId, original: TransactionId) -> Result<Option<Reversal>> {
     let tenant = owners::of_row(db, &RowKey::Reversal(tenant, original))?.unwrap_or(tenant);
     db.prepare_cached(BY_ORIGINAL)?
@@ -19,6 +19,6 @@ pub(super) fn load(db: &Connection, tenant: TenantId, original: TransactionId) -
         .optional()
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, reversal: &Reversal) -> Result<()> {
-    pen.write(INSERT, params![reversal.original.to_i64(), reversal.by.to_i64()])
+pub(super) fn insert(to: &mut RowWriter<'_>, reversal: &Reversal) -> Result<()> {
+    to.write(INSERT, params![reversal.original.to_i64(), reversal.by.to_i64()])
 }

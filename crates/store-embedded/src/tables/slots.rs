@@ -1,6 +1,6 @@
-//! Worker slots, by number.
+//! Worker slots, keyed by number.
 
-use super::{Pen, cell};
+use super::{RowWriter, cell};
 use counterfoil_core::types::id::Slot;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
@@ -17,16 +17,16 @@ pub(super) fn all(db: &Connection) -> Result<Vec<Slot>> {
     db.prepare_cached(ALL)?.query_map([], read)?.collect()
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, slot: &Slot) -> Result<()> {
-    write_whole(pen, INSERT, slot)
+pub(super) fn insert(to: &mut RowWriter<'_>, slot: &Slot) -> Result<()> {
+    write_whole(to, INSERT, slot)
 }
 
-pub(super) fn replace(pen: &mut Pen<'_>, slot: &Slot) -> Result<()> {
-    write_whole(pen, UPDATE, slot)
+pub(super) fn replace(to: &mut RowWriter<'_>, slot: &Slot) -> Result<()> {
+    write_whole(to, UPDATE, slot)
 }
 
-fn write_whole(pen: &mut Pen<'_>, sql: &'static str, slot: &Slot) -> Result<()> {
-    pen.write(sql, params![slot.number, slot.epoch, slot.lease_until.ms(), slot.revision,])
+fn write_whole(to: &mut RowWriter<'_>, sql: &'static str, slot: &Slot) -> Result<()> {
+    to.write(sql, params![slot.number, slot.epoch, slot.lease_until.ms(), slot.revision,])
 }
 
 fn read(row: &Row<'_>) -> Result<Slot> {

@@ -1,6 +1,7 @@
-//! Snapshots of accounts, by account and position. Sums are 16 bytes, big-endian: SQLite's integers have 8.
+//! Snapshots, keyed by account and position. Sums are 16 bytes, big-endian: integers of SQLite have
+//! 8.
 
-use super::{Pen, cell, owners, place};
+use super::{RowWriter, cell, owners, to_i64};
 use counterfoil_core::ledger::snapshot::Snapshot;
 use counterfoil_core::ledger::totals::Totals;
 use counterfoil_core::types::id::{AccountId, TenantId};
@@ -23,7 +24,7 @@ const INSERT: &str =
     concat!("INSERT OR FAIL INTO snapshots (", columns!(), ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
 const DELETE: &str = "DELETE FROM snapshots WHERE account = ?1 AND position = ?2";
 
-/// One whose account is not there is taken for the tenant's who asks.
+/// The tenant is that of the account, or of the reader if the account is missing.
 pub(super) fn load(
     db: &Connection,
     tenant: TenantId,
@@ -31,7 +32,7 @@ pub(super) fn load(
     position: Position,
 ) -> Result<Option<Snapshot>> {
     let tenant = owners::of_account(db, account)?.unwrap_or(tenant);
-    let key = [account.to_i64(), place(position)];
+    let key = [account.to_i64(), to_i64(position)];
     db.prepare_cached(BY_KEY)?.query_row(key, |row| read(tenant, row)).optional()
 }
 
@@ -48,16 +49,16 @@ pub(super) fn upto(
     }
     let (position, time) = match upto {
         Upto::Now => (i64::MAX, i64::MAX),
-        Upto::Position(position) => (place(position), i64::MAX),
+        Upto::Position(position) => (to_i64(position), i64::MAX),
         Upto::Time(time) => (i64::MAX, time.ms()),
     };
     let bounds = [account.to_i64(), position, time, limit];
     db.prepare_cached(UPTO)?.query_map(bounds, |row| read(tenant, row))?.collect()
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, snapshot: &Snapshot) -> Result<()> {
+pub(super) fn insert(to: &mut RowWriter<'_>, snapshot: &Snapshot) -> Result<()> {
     let totals = &snapshot.totals;
-    pen.write(
+    to.write(
         INSERT,
         params![
             snapshot.account.to_i64(),
@@ -72,8 +73,8 @@ pub(super) fn insert(pen: &mut Pen<'_>, snapshot: &Snapshot) -> Result<()> {
     )
 }
 
-pub(super) fn remove(pen: &mut Pen<'_>, account: AccountId, position: Position) -> Result<()> {
-    pen.write(DELETE, params![account.to_i64(), place(position)])
+pub(super) fn remove(to: &mut RowWriter<'_>, account: AccountId, position: Position) -> Result<()> {
+    to.write(DELETE, params![account.to_i64(), to_i64(position)])
 }
 
 fn read(tenant: TenantId, row: &Row<'_>) -> Result<Snapshot> {

@@ -1,6 +1,6 @@
-//! Tenants, by name.
+//! Tenants, keyed by name.
 
-use super::{Pen, cell};
+use super::{RowWriter, cell};
 use counterfoil_core::tenancy::{KeyPolicy, Tenant, TenantName};
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
@@ -19,16 +19,16 @@ pub(super) fn all(db: &Connection) -> Result<Vec<Tenant>> {
     db.prepare_cached(ALL)?.query_map([], read)?.collect()
 }
 
-pub(super) fn insert(pen: &mut Pen<'_>, tenant: &Tenant) -> Result<()> {
-    write_whole(pen, INSERT, tenant)
+pub(super) fn insert(to: &mut RowWriter<'_>, tenant: &Tenant) -> Result<()> {
+    write_whole(to, INSERT, tenant)
 }
 
-pub(super) fn replace(pen: &mut Pen<'_>, tenant: &Tenant) -> Result<()> {
-    write_whole(pen, UPDATE, tenant)
+pub(super) fn replace(to: &mut RowWriter<'_>, tenant: &Tenant) -> Result<()> {
+    write_whole(to, UPDATE, tenant)
 }
 
-fn write_whole(pen: &mut Pen<'_>, sql: &'static str, tenant: &Tenant) -> Result<()> {
-    pen.write(
+fn write_whole(to: &mut RowWriter<'_>, sql: &'static str, tenant: &Tenant) -> Result<()> {
+    to.write(
         sql,
         params![
             tenant.name.as_str(),

@@ -1,259 +1,200 @@
-//! One group: judged, made durable, answered, and handed on to be shown.
+//! One group of sets: judged, made durable, handed to the flusher, answered.
 
-use super::ids::{Ids, Taken};
-use super::keys::{Home, Keys};
+use super::ids::{RowIds, UniqueId};
+use super::outcome::{GroupOutcome, Verdict, answer, io_reason};
 use super::{Health, Job};
-use crate::checkpoint::Wal;
 use crate::clock::{Clock, monotonic};
-use crate::display::{Display, ENDED, Group};
-use crate::error::{NO_SPACE, reason};
+use crate::error::reason;
+use crate::flush::{ENDED, Flusher, Progress, SqliteWal};
+use crate::key_index::{Home, KeyIndex, youngest_partition};
+use crate::log::{AppendError, LogEntry, WriteAheadLog};
+use crate::memtable::{DurableGroup, RowVersion};
 use crate::options::{FaultPoint, Options, fault_at};
-use crate::progress::Progress;
-use crate::redo::{Failed, Redo, Script};
-use crate::tables::{self, Origin, Pen, Write, volumes};
+use crate::tables::{self, Origin, RowWriter, Write};
 use counterfoil_core::types::id::{AccountId, TenantId};
 use counterfoil_store::judge::{Image, judge};
-use counterfoil_store::{Change, CommitError, CommitReceipt, CommitRefusal, Position, Row, RowKey};
+use counterfoil_store::{Change, CommitReceipt, Position, Row, RowKey};
 use rusqlite::{Connection, Error, ErrorCode};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Changes after which the writer forgets rows. Those it remembers are found without asking anybody: a completion needs what
-/// its claim wrote.
+/// Judged changes after which the image is trimmed. A completion finds the rows of its claim in the
+/// image without a query.
 const IMAGE_ROWS_MAX: usize = 16_384;
-/// Balances that stay when the others are forgotten, because hot accounts are moved by every group: some 10 MiB.
+/// Balances that survive a trim (some 10 MiB), because every group moves the hot accounts.
 const IMAGE_BALANCES_MAX: usize = 32_768;
-/// Keys for which a page of the database is needed, with all that hangs on them. More make the filter worse, not wrong.
+/// Estimated keys per page of the database. A wrong estimate makes the filter worse, not wrong.
 const KEYS_PER_PAGE: usize = 3;
 
 /// The writer's own state.
 pub(crate) struct Writer {
-    /// Reads what the database shows.
+    /// Reads flushed rows.
     db: Connection,
-    redo: Redo,
-    /// The statements of the group at hand.
-    script: Script,
-    /// Rows as the last group left them, laid over by the group at hand. Only what passes through here is written, so they may
-    /// be trusted.
+    log: WriteAheadLog,
+    /// The log entry of the current group.
+    entry: LogEntry,
+    /// Cached rows after the last group, and on top the rows of the current group. Only this thread
+    /// writes, so the cache is never outdated.
     image: Image,
-    /// Changes judged since the image was last cut back.
+    /// Changes judged since the last trim.
     image_rows: usize,
-    ids: Ids,
-    keys: Keys,
-    /// Whether that is all: no other program has written keys.
-    knows_all_keys: bool,
-    /// The image holds something that was not written, or lacks something that another program wrote.
+    ids: RowIds,
+    keys: KeyIndex,
+    /// The image contains writes that were not committed.
     is_stale: bool,
-    /// Another program wrote.
-    is_meddled: bool,
     position: u64,
     shared: Shared,
     options: Options,
 }
 
-/// What the writer has in common with others.
+/// Parts shared with other threads.
 pub(crate) struct Shared {
     pub(crate) clock: Arc<Clock>,
-    pub(crate) wal: Arc<Wal>,
+    pub(crate) wal: Arc<SqliteWal>,
     pub(crate) health: Arc<Health>,
     pub(crate) progress: Arc<Progress>,
-    pub(crate) display: Arc<Display>,
+    pub(crate) flusher: Arc<Flusher>,
 }
 
-/// Tells the display that nothing more comes, however the writer ended.
-pub(super) struct Ending(Arc<Display>);
+/// Closes the flusher when the writer ends, also by a panic.
+pub(super) struct CloseGuard(Arc<Flusher>);
 
-impl Drop for Ending {
+impl Drop for CloseGuard {
     fn drop(&mut self) {
         self.0.close();
     }
 }
 
-/// What became of a group.
-enum NextStep {
-    /// Every admitted set is durable, or none was admitted.
-    Durable,
-    /// Nothing was written.
-    Untouched(String),
-    /// The commit itself failed: the admitted sets may be found after a restart.
-    Doubtful(String),
-}
+type BalanceKey = (TenantId, AccountId, u8);
 
-/// What is said of one set.
-enum Verdict {
-    Admitted(CommitReceipt),
-    Refused(Box<CommitRefusal>),
-    /// No caller makes such a set, and the judge does not see why it cannot be.
-    Unfit(Taken),
-}
-
-impl Verdict {
-    fn receipt(&self) -> Option<CommitReceipt> {
-        match self {
-            Verdict::Admitted(receipt) => Some(*receipt),
-            Verdict::Refused(_) | Verdict::Unfit(_) => None,
-        }
-    }
-}
-
-/// The balances a group moves, and whether they are new.
-type Moved = BTreeMap<(TenantId, AccountId, u8), bool>;
+/// The moved balances of a group; true for new ones.
+type MovedBalances = BTreeMap<BalanceKey, bool>;
 
 impl Writer {
     pub(crate) fn new(
         home: Home,
         db: Connection,
-        redo: Redo,
+        log: WriteAheadLog,
         position: u64,
         shared: Shared,
         options: Options,
     ) -> Result<Writer, Error> {
-        let ids = Ids::load(&db, shared.clock.now())?;
-        let keys = Keys::of(home, &shared.progress, position, room_for_keys(&db)?, volumes::youngest(&db)?);
+        let ids = RowIds::load(&db, shared.clock.now())?;
+        let youngest = youngest_partition(&db)?;
+        let keys = KeyIndex::open(home, &shared.progress, position, room_for_keys(&db)?, youngest);
         Ok(Writer {
             db,
-            redo,
-            script: Script::default(),
+            log,
+            entry: LogEntry::default(),
             image: Image::default(),
             image_rows: 0,
             ids,
             keys,
-            knows_all_keys: false,
             is_stale: false,
-            is_meddled: false,
             position,
             shared,
             options,
         })
     }
 
-    /// Tells the display of the end, when it is dropped.
-    pub(super) fn ending(&self) -> Ending {
-        Ending(Arc::clone(&self.shared.display))
+    pub(super) fn close_guard(&self) -> CloseGuard {
+        CloseGuard(Arc::clone(&self.shared.flusher))
     }
 
     /// Commits the group and answers every set in it.
     pub(super) fn commit(&mut self, group: &mut Vec<Job>) {
-        self.shared.display.judging(true);
-        let (verdicts, next_step) = self.attempt(group);
-        self.shared.display.judging(false);
-        answer(group.drain(..), verdicts, &next_step);
-        // The display may have shown it all by now, and begun again for the group it saw judged.
-        self.let_go();
+        let (verdicts, outcome) = self.attempt(group);
+        answer(group.drain(..), verdicts, &outcome);
     }
 
-    fn has_hidden(&self) -> bool {
-        self.shared.progress.visible() < self.position
+    fn has_unflushed(&self) -> bool {
+        self.shared.progress.flushed() < self.position
     }
 
-    fn attempt(&mut self, group: &mut [Job]) -> (Vec<Verdict>, NextStep) {
+    fn attempt(&mut self, group: &mut [Job]) -> (Vec<Verdict>, GroupOutcome) {
         if let Some(ailment) = self.shared.health.ailment() {
-            return (Vec::new(), NextStep::Untouched(ailment.to_owned()));
+            return (Vec::new(), GroupOutcome::Untouched(ailment.to_owned()));
         }
         let begun = monotonic();
-        if let Err(why) = self.make_ready() {
-            return (Vec::new(), NextStep::Untouched(why));
+        if let Err(why) = self.prepare() {
+            return (Vec::new(), GroupOutcome::Untouched(why));
         }
         let mut writes = Vec::new();
-        let verdicts = match self.fill(group, &mut writes) {
+        let verdicts = match self.judge_group(group, &mut writes) {
             Ok(verdicts) => verdicts,
             Err(error) => {
-                self.give_up();
-                return (Vec::new(), NextStep::Untouched(reason(&error)));
+                self.is_stale = true;
+                return (Vec::new(), GroupOutcome::Untouched(reason(&error)));
             }
         };
         let admitted = verdicts.iter().filter_map(Verdict::receipt).count();
         if admitted == 0 {
-            self.let_go();
-            return (verdicts, NextStep::Durable);
+            return (verdicts, GroupOutcome::Durable);
         }
-        if let Err(next_step) = self.make_durable(admitted, writes) {
-            self.give_up();
-            return (verdicts, next_step);
+        if let Err(outcome) = self.make_durable(admitted, writes) {
+            self.is_stale = true;
+            return (verdicts, outcome);
         }
         if let Some(observe) = &self.options.observe {
             observe(admitted, monotonic().saturating_sub(begun));
         }
-        (verdicts, NextStep::Durable)
+        (verdicts, GroupOutcome::Durable)
     }
 
-    /// The image is right, nobody else writes, and the database takes what is durable; why not, if not.
-    fn make_ready(&mut self) -> Result<(), String> {
-        self.note_meddling();
+    /// Makes sure that the image is right and that flushes succeed, or says why not.
+    fn prepare(&mut self) -> Result<(), String> {
         if self.is_stale || self.shared.progress.trouble().is_some() {
-            self.shared.display.show_all()?;
+            self.shared.flusher.flush_all()?;
         }
-        if !self.has_hidden()
-            && let Err(error) = self.be_alone()
-        {
-            self.give_up();
-            return Err(reason(&error));
+        if self.is_stale {
+            self.reload().map_err(|error| reason(&error))?;
         }
         if self.image_rows > IMAGE_ROWS_MAX {
-            self.cut_back();
+            self.trim();
         }
         Ok(())
     }
 
-    /// Keeps other programs from writing, and looks at what they wrote.
-    fn be_alone(&mut self) -> Result<(), Error> {
-        self.shared.display.applier().begin()?;
-        self.note_meddling();
-        if self.is_stale { self.look_again() } else { Ok(()) }
-    }
-
-    fn note_meddling(&mut self) {
-        self.is_meddled |= self.shared.progress.take_meddled();
-        self.is_stale |= self.is_meddled;
-    }
-
-    /// Everything is in the database, and only there.
-    fn look_again(&mut self) -> Result<(), Error> {
+    /// Forgets the writes that failed. Everything that was committed is flushed.
+    fn reload(&mut self) -> Result<(), Error> {
         self.image.clear();
         self.image_rows = 0;
-        self.position = tables::commits::last(&self.db)?.map_or(0, |last| last.position.0);
-        self.shared.progress.show(self.position);
-        self.ids = Ids::load(&self.db, self.shared.clock.now())?;
-        if self.is_meddled {
-            self.keys.learn_anew(self.position, volumes::youngest(&self.db)?);
-        }
-        (self.is_stale, self.is_meddled) = (false, false);
-        self.shared.display.applier().writer_has_looked();
+        self.ids = RowIds::load(&self.db, self.shared.clock.now())?;
+        self.is_stale = false;
         Ok(())
     }
 
-    /// Forgets rows: what is needed again is found where readers find it.
-    fn cut_back(&mut self) {
+    /// Drops cached rows. Rows that are needed again come from the memtable or the database.
+    fn trim(&mut self) {
         if self.image.keep(|key| matches!(key, RowKey::Balance(..))) > IMAGE_BALANCES_MAX {
             self.image.clear();
         }
         self.image_rows = 0;
-        self.ids.cut_back(self.position, self.shared.progress.visible());
+        self.ids.trim(self.position, self.shared.progress.flushed());
         self.keys.make_room(self.position);
     }
 
-    /// Judges every set and notes what those that hold write.
-    fn fill(&mut self, group: &mut [Job], writes: &mut Vec<Write>) -> Result<Vec<Verdict>, Error> {
-        self.script.clear();
-        fault_at(self.options.fault.as_ref(), FaultPoint::Write)?;
-        self.knows_all_keys = self.shared.progress.is_untouched();
-        self.recall(group);
-        // One transaction sees one moment, and costs less than one for every row.
+    /// Judges every set and writes the log entry of the admitted ones.
+    fn judge_group(&mut self, group: &mut [Job], writes: &mut Vec<Write>) -> Result<Vec<Verdict>, Error> {
+        self.entry.clear();
+        fault_at(self.options.fault.as_ref(), FaultPoint::Judge)?;
+        self.fetch_unflushed(group);
+        // One read transaction is one snapshot, and costs less than one per row.
         self.execute("BEGIN")?;
         let judged = self.judge_each(group, writes);
-        // SQLite ends it by itself on some errors.
+        // After some errors SQLite has ended the transaction already.
         let ended = if self.db.is_autocommit() { Ok(()) } else { self.execute("COMMIT") };
         let verdicts = judged?;
         ended?;
-        let mut pen = Pen::Noting(&mut self.script);
-        writes.iter().try_for_each(|write| tables::apply(&mut pen, write))?;
+        let mut writer = RowWriter::Logging(&mut self.entry);
+        writes.iter().try_for_each(|write| tables::apply(&mut writer, write))?;
         Ok(verdicts)
     }
 
     fn judge_each(&mut self, group: &mut [Job], writes: &mut Vec<Write>) -> Result<Vec<Verdict>, Error> {
         let at = self.shared.clock.now();
         let mut position = self.position;
-        let mut moved = Moved::new();
+        let mut moved = MovedBalances::new();
         let mut verdicts = Vec::with_capacity(group.len());
         for job in group {
             let receipt = CommitReceipt { position: Position(position.saturating_add(1)), at };
@@ -263,10 +204,11 @@ impl Writer {
             }
             verdicts.push(verdict);
         }
+        // A balance is written once per group, however many sets move it.
         for ((tenant, account, shard), is_new) in moved {
             if let Some(row) = self.image.shared(&RowKey::Balance(tenant, account, shard)) {
                 let receipt = CommitReceipt { position: Position(position), at };
-                let origin = Origin { receipt, volume: self.keys.volume() };
+                let origin = Origin { receipt, partition: self.keys.youngest() };
                 writes.push(if is_new { Write::Insert(row, origin) } else { Write::Replace(row) });
             }
         }
@@ -278,22 +220,26 @@ impl Writer {
         job: &mut Job,
         receipt: CommitReceipt,
         writes: &mut Vec<Write>,
-        moved: &mut Moved,
+        moved: &mut MovedBalances,
     ) -> Result<Verdict, Error> {
-        let anothers = self.bring(job)?;
+        let of_another_tenant = self.fetch_flushed(job)?;
         let written = writes.len();
         let changes = job.set.changes();
-        let origin = Origin { receipt, volume: self.keys.volume() };
+        let origin = Origin { receipt, partition: self.keys.youngest() };
         writes.extend(changes.iter().filter_map(|change| Write::of(change, &self.image, origin)));
-        let mut takes: Vec<Taken> = writes.iter().skip(written).filter_map(Taken::by).collect();
-        takes.push(Taken::Set(job.set.id()));
-        if let Some(unfit) =
-            anothers.map_or_else(|| self.ids.first_taken(&self.db, &takes), |it| Ok(Some(it)))?
-        {
+        let mut ids: Vec<UniqueId> = writes.iter().skip(written).filter_map(UniqueId::of).collect();
+        ids.push(UniqueId::Set(job.set.id()));
+        let taken = match of_another_tenant {
+            Some(id) => Some(id),
+            None => self.ids.first_taken(&self.db, &ids)?,
+        };
+        if let Some(taken) = taken {
             writes.truncate(written);
-            return Ok(judge(&self.image, &job.set).map_or_else(Verdict::Refused, |()| Verdict::Unfit(unfit)));
+            return Ok(
+                judge(&self.image, &job.set).map_or_else(Verdict::Refused, |()| Verdict::IdTaken(taken))
+            );
         }
-        let balances: Vec<((TenantId, AccountId, u8), bool)> = changes
+        let balances: Vec<(BalanceKey, bool)> = changes
             .iter()
             .filter_map(balance_of)
             .map(|balance @ (tenant, account, shard)| {
@@ -305,122 +251,118 @@ impl Writer {
             writes.truncate(written);
             return Ok(Verdict::Refused(refusal));
         }
+        // Admitted: nothing below can refuse.
         for (balance, is_new) in balances {
             moved.entry(balance).or_insert(is_new);
         }
-        for taken in takes {
-            self.ids.take(taken);
+        for id in ids {
+            self.ids.take(id);
         }
         for change in changes {
             if let Change::Insert(row) = change {
                 self.ids.inserted(&row.key());
             }
         }
-        // Also those that only move: who reads all volumes may have read the one they come from and miss the one they go to.
-        for (id, _) in writes.iter().skip(written).filter_map(Write::entering) {
-            self.keys.admitted(id);
+        // Reused keys are added, too: the filling thread may read their old partition after, and
+        // their new partition before the move.
+        for (id, _) in writes.iter().skip(written).filter_map(Write::new_key) {
+            self.keys.add(id);
         }
         writes.push(Write::Commit(receipt, job.set.id(), std::mem::take(&mut job.touched)));
         Ok(Verdict::Admitted(receipt))
     }
 
-    /// Brings those rows that the database may not show. This comes before it is looked at: what is shown in between is
-    /// found there.
-    fn recall(&mut self, group: &[Job]) {
-        if !self.has_hidden() {
+    /// Brings unflushed rows into the image. The database is read afterwards, and has the rows that
+    /// are flushed in between.
+    fn fetch_unflushed(&mut self, group: &[Job]) {
+        if !self.has_unflushed() {
             return;
         }
         let changes = group.iter().flat_map(|job| job.set.changes());
         let keys: Vec<RowKey> = changes.filter(|change| self.is_unknown(change)).map(Change::key).collect();
-        let (found, ()) = self.shared.display.find(&keys, || ());
-        for (key, now) in keys.into_iter().zip(found) {
-            if let Some(now) = now {
-                self.image.bring(key, now.shared());
+        let (found, ()) = self.shared.flusher.find(&keys, || ());
+        for (key, version) in keys.into_iter().zip(found) {
+            if let Some(version) = version {
+                self.image.bring(key, RowVersion::shared(version));
             }
         }
     }
 
-    /// Whether the row a change is about must be looked for.
+    /// Whether the row of a change must be looked up.
     fn is_unknown(&self, change: &Change) -> bool {
         let key = change.key();
-        // What is new is mostly known by its number alone, which costs less than looking for it.
+        // The id alone mostly tells that a row is new, which costs less than asking the image.
         let is_known = matches!(change, Change::Insert(_)) && self.is_new(&key) || self.image.knows(&key);
         !is_known
     }
 
-    /// Whether no such row can be there, unless the image has it.
+    /// Whether no such row can exist outside the image.
     fn is_new(&self, key: &RowKey) -> bool {
         match key {
-            RowKey::Claim(_, id) => self.knows_all_keys && self.keys.is_new(*id),
+            RowKey::Claim(_, id) => self.keys.is_new(*id),
             key => self.ids.is_new(key),
         }
     }
 
-    /// Brings the rows the set is judged by. What is another tenant's is not there for this one, and cannot be made.
-    fn bring(&mut self, job: &Job) -> Result<Option<Taken>, Error> {
-        let mut anothers = None;
+    /// Brings the flushed rows of the set into the image. Rows of other tenants are invisible, and
+    /// their ids cannot be used again.
+    fn fetch_flushed(&mut self, job: &Job) -> Result<Option<UniqueId>, Error> {
+        let mut of_another_tenant = None;
         for change in job.set.changes() {
             if !self.is_unknown(change) {
                 continue;
             }
             let key = change.key();
             let row = tables::load(&self.db, &key)?;
-            if row.is_none() && tables::is_anothers(&self.db, &key)? {
-                anothers = Some(Taken::Anothers);
+            if row.is_none() && tables::is_of_another_tenant(&self.db, &key)? {
+                of_another_tenant = Some(UniqueId::OfAnotherTenant);
             }
             self.image.bring(key, row);
         }
-        Ok(anothers)
+        Ok(of_another_tenant)
     }
 
-    /// Makes the group at hand durable, and lets it be shown.
-    fn make_durable(&mut self, admitted: usize, writes: Vec<Write>) -> Result<(), NextStep> {
-        fault_at(self.options.fault.as_ref(), FaultPoint::Commit).map_err(|error| self.doubt(&error))?;
-        let sets = u64::try_from(admitted).unwrap_or(0);
-        let script = self.script.encode();
-        let fills_a_segment = self.redo.turn_if_full();
-        if fills_a_segment {
-            self.shared.wal.urge();
+    /// Appends the current group to the log and hands it to the flusher.
+    fn make_durable(&mut self, admitted: usize, writes: Vec<Write>) -> Result<(), GroupOutcome> {
+        // The flusher may have found a foreign write while this group was judged.
+        if let Some(ailment) = self.shared.health.ailment() {
+            return Err(GroupOutcome::Untouched(ailment.to_owned()));
         }
-        match self.redo.append(self.position.saturating_add(1), sets, &script) {
+        fault_at(self.options.fault.as_ref(), FaultPoint::Append).map_err(|error| self.doubt(&error))?;
+        let sets = u64::try_from(admitted).unwrap_or(0);
+        let entry = self.entry.encode();
+        let fills_a_segment = self.log.rotate_if_full();
+        if fills_a_segment {
+            self.shared.wal.request_checkpoint();
+        }
+        match self.log.append(self.position.saturating_add(1), sets, &entry) {
             Ok(()) => {}
-            Err(Failed::Unwritten(error)) => return Err(NextStep::Untouched(told(&error))),
-            Err(Failed::Unconfirmed(error)) => {
-                let why = told(&error);
-                let stop = format!("the disk did not confirm a commit ({why}); restart to recover");
-                self.shared.health.fail(stop);
-                return Err(NextStep::Doubtful(why));
+            Err(AppendError::Unwritten(error)) => return Err(GroupOutcome::Untouched(io_reason(&error))),
+            Err(AppendError::Unconfirmed(error)) => {
+                let why = io_reason(&error);
+                self.stop_unconfirmed(&why);
+                return Err(GroupOutcome::Doubtful(why));
             }
         }
         self.position = self.position.saturating_add(sets);
-        let durable = Group { writes, last: self.position, bytes: script.len(), fills_a_segment };
-        if !self.shared.display.take(durable) {
+        let group = DurableGroup { writes, last: self.position, bytes: entry.len(), fills_a_segment };
+        if !self.shared.flusher.accept(group) {
             self.shared.health.fail(ENDED.to_owned());
         }
         Ok(())
     }
 
-    /// The group may or may not be found after a restart.
-    fn doubt(&self, error: &Error) -> NextStep {
+    /// An opening may or may not find the group.
+    fn doubt(&self, error: &Error) -> GroupOutcome {
         let why = reason(error);
         if error.sqlite_error_code() != Some(ErrorCode::DiskFull) {
-            let stop = format!("the disk did not confirm a commit ({why}); restart to recover");
-            self.shared.health.fail(stop);
+            self.stop_unconfirmed(&why);
         }
-        NextStep::Doubtful(why)
+        GroupOutcome::Doubtful(why)
     }
 
-    /// The image has what was not written.
-    fn give_up(&mut self) {
-        self.is_stale = true;
-        self.let_go();
-    }
-
-    /// Nothing was written: nobody else is kept from writing, if nothing is hidden.
-    fn let_go(&self) {
-        if !self.has_hidden() {
-            self.shared.display.applier().let_go();
-        }
+    fn stop_unconfirmed(&self, why: &str) {
+        self.shared.health.fail(format!("the disk did not confirm a commit ({why}); restart to recover"));
     }
 
     fn execute(&self, sql: &'static str) -> Result<(), Error> {
@@ -434,16 +376,8 @@ fn room_for_keys(db: &Connection) -> Result<usize, Error> {
     Ok(pages.saturating_mul(2 * KEYS_PER_PAGE))
 }
 
-/// The reason as operators read it.
-fn told(error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => NO_SPACE.to_owned(),
-        _ => error.to_string(),
-    }
-}
-
-/// The balance a change makes or moves.
-fn balance_of(change: &Change) -> Option<(TenantId, AccountId, u8)> {
+/// The balance that a change inserts or moves.
+fn balance_of(change: &Change) -> Option<BalanceKey> {
     match change {
         Change::Move(motion) => Some((motion.tenant, motion.account, motion.shard)),
         Change::Insert(row) => match &**row {
@@ -451,30 +385,5 @@ fn balance_of(change: &Change) -> Option<(TenantId, AccountId, u8)> {
             _ => None,
         },
         Change::Replace { .. } | Change::Remove { .. } => None,
-    }
-}
-
-/// Answers every set. A refusal may rest on a neighbour's write, so it counts only once the group is durable.
-fn answer(jobs: impl Iterator<Item = Job>, verdicts: Vec<Verdict>, next_step: &NextStep) {
-    let mut verdicts = verdicts.into_iter();
-    for job in jobs {
-        let verdict = verdicts.next();
-        let result = match (next_step, verdict) {
-            (NextStep::Durable, Some(Verdict::Admitted(receipt))) => Ok(receipt),
-            (NextStep::Durable, Some(Verdict::Refused(refusal))) => Err(CommitError::Refused(refusal)),
-            (_, Some(Verdict::Unfit(taken))) => Err(CommitError::Unavailable(format!(
-                "the store refused the set, which is a defect to report: {}",
-                taken.why()
-            ))),
-            // A set without a verdict cannot be; if it is, nothing is known of it.
-            (NextStep::Doubtful(_), Some(Verdict::Admitted(_))) | (NextStep::Durable, None) => {
-                Err(CommitError::InDoubt(job.set.id()))
-            }
-            (NextStep::Untouched(why) | NextStep::Doubtful(why), _) => {
-                Err(CommitError::Unavailable(why.clone()))
-            }
-        };
-        // Nobody may wait any more: the caller went away, the commit stands.
-        let _ = job.answer.send(result);
     }
 }

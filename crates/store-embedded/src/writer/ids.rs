@@ -1,7 +1,7 @@
-//! Which rows cannot be there yet, because ids are given out in rising order: looking for them would find nothing.
+//! Row ids that cannot exist yet, because ids are assigned in rising order.
 //!
-//! Rows that were inserted since the image was last cut back are in the image. Of those before it is known how high their ids
-//! got: a higher one is new. A lower one may be late, and is looked for.
+//! Rows inserted since the last trim are in the image. For older rows the highest id is known: a
+//! higher id is new and needs no look-up. A lower id may be late and is looked up.
 
 use crate::tables::Write;
 use counterfoil_core::types::id::{SetId, SubjectId};
@@ -11,21 +11,21 @@ use counterfoil_store::{Row, RowKey};
 use rusqlite::{Connection, Result};
 use std::collections::HashSet;
 
-/// Tables whose rows bring ids of their own, and where their highest is found.
-const HIGHEST: [(Kind, &str); 9] = [
-    (Kind::Charge, "SELECT max(id) FROM charges"),
-    (Kind::Operation, "SELECT max(id) FROM operations"),
-    (Kind::Payout, "SELECT max(id) FROM payouts"),
-    (Kind::Outbox, "SELECT max(id) FROM outbox"),
-    (Kind::Account, "SELECT max(id) FROM accounts"),
-    (Kind::Transaction, "SELECT max(id) FROM journal_transactions"),
-    (Kind::Hold, "SELECT max(id) FROM holds"),
-    (Kind::Subject, "SELECT max(subject) FROM claims"),
-    (Kind::Set, "SELECT max(set_id) FROM commits"),
+/// The highest id of each kind.
+const HIGHEST: [(IdKind, &str); 9] = [
+    (IdKind::Charge, "SELECT max(id) FROM charges"),
+    (IdKind::Operation, "SELECT max(id) FROM operations"),
+    (IdKind::Payout, "SELECT max(id) FROM payouts"),
+    (IdKind::Outbox, "SELECT max(id) FROM outbox"),
+    (IdKind::Account, "SELECT max(id) FROM accounts"),
+    (IdKind::Transaction, "SELECT max(id) FROM journal_transactions"),
+    (IdKind::Hold, "SELECT max(id) FROM holds"),
+    (IdKind::Subject, "SELECT max(subject) FROM claims"),
+    (IdKind::Set, "SELECT max(set_id) FROM commits"),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub(super) enum IdKind {
     Charge,
     Operation,
     Payout,
@@ -42,54 +42,52 @@ const KINDS: usize = 10;
 
 type Marks = [i128; KINDS];
 
-/// How high ids got.
+/// The highest ids, and unique ids that were used lately.
 #[derive(Debug)]
-pub(super) struct Ids {
-    /// Of rows that the image may have forgotten.
+pub(super) struct RowIds {
+    /// The highest ids of rows that are no longer in the image.
     below: Marks,
-    /// Of all rows.
+    /// The highest ids of all rows.
     highest: Marks,
-    /// What claims have made, and the sets, in this round and the one before: the image does not hold them.
-    taken: [HashSet<Taken>; 2],
-    /// The position at which this round began.
+    /// Unique ids used in the current and the previous round. The image does not have them.
+    taken: [HashSet<UniqueId>; 2],
+    /// The position at which the current round began.
     since: u64,
 }
 
-/// What no two rows may share, although it is the key of neither.
+/// A unique id that is not the row key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Taken {
-    /// What a claim makes.
+pub(super) enum UniqueId {
+    /// The resource that a claim makes.
     Subject(SubjectId),
-    /// The name of a commit.
     Set(SetId),
-    /// A number that is given out once, whoever gets it: the tables know rows by it alone.
-    Number(Kind, i64),
-    /// What belongs to another tenant.
-    Anothers,
+    /// The tables key these rows by the number alone, across all tenants.
+    Number(IdKind, i64),
+    OfAnotherTenant,
 }
 
-impl Taken {
-    /// Why it cannot be had.
-    pub(super) fn why(self) -> &'static str {
+impl UniqueId {
+    /// Why the id cannot be used.
+    pub(super) fn why_taken(self) -> &'static str {
         match self {
-            Taken::Subject(_) => "another key has made the same",
-            Taken::Set(_) => "a set of this name was committed before",
-            Taken::Number(..) | Taken::Anothers => "what it names is another tenant's",
+            UniqueId::Subject(_) => "another key has made the same",
+            UniqueId::Set(_) => "a set of this name was committed before",
+            UniqueId::Number(..) | UniqueId::OfAnotherTenant => "what it names is another tenant's",
         }
     }
 
-    /// What a write takes, if it takes anything.
-    pub(super) fn by(write: &Write) -> Option<Taken> {
+    /// The unique id that a write uses, if any.
+    pub(super) fn of(write: &Write) -> Option<UniqueId> {
         match write {
             Write::Insert(row, _) | Write::Reuse(row, ..) => match &**row {
-                Row::Claim(claim) => Some(Taken::Subject(claim.subject)),
-                Row::Charge(charge) => Some(Taken::Number(Kind::Charge, charge.id.to_i64())),
-                Row::Operation(operation) => Some(Taken::Number(Kind::Operation, operation.id.to_i64())),
-                Row::Payout(payout) => Some(Taken::Number(Kind::Payout, payout.id.to_i64())),
-                Row::Account(account) => Some(Taken::Number(Kind::Account, account.id.to_i64())),
-                Row::Transaction(posted) => Some(Taken::Number(Kind::Transaction, posted.id.to_i64())),
-                Row::Hold(hold) => Some(Taken::Number(Kind::Hold, hold.id.to_i64())),
-                // These are named after one of the above, or by words of their tenant.
+                Row::Claim(claim) => Some(UniqueId::Subject(claim.subject)),
+                Row::Charge(charge) => Some(UniqueId::Number(IdKind::Charge, charge.id.to_i64())),
+                Row::Operation(operation) => Some(UniqueId::Number(IdKind::Operation, operation.id.to_i64())),
+                Row::Payout(payout) => Some(UniqueId::Number(IdKind::Payout, payout.id.to_i64())),
+                Row::Account(account) => Some(UniqueId::Number(IdKind::Account, account.id.to_i64())),
+                Row::Transaction(posted) => Some(UniqueId::Number(IdKind::Transaction, posted.id.to_i64())),
+                Row::Hold(hold) => Some(UniqueId::Number(IdKind::Hold, hold.id.to_i64())),
+                // Their keys derive from a row above, or contain a name that the tenant chose.
                 Row::Outbox(_)
                 | Row::Audit(_)
                 | Row::Tenant(_)
@@ -106,53 +104,54 @@ impl Taken {
         }
     }
 
-    fn mark(self) -> Option<(Kind, i128)> {
+    fn mark(self) -> Option<(IdKind, i128)> {
         match self {
-            Taken::Subject(id) => Some((Kind::Subject, i128::from(id.to_i64()))),
-            Taken::Set(id) => Some((Kind::Set, i128::from(id.to_i64()))),
-            Taken::Number(kind, id) => Some((kind, i128::from(id))),
-            Taken::Anothers => None,
+            UniqueId::Subject(id) => Some((IdKind::Subject, i128::from(id.to_i64()))),
+            UniqueId::Set(id) => Some((IdKind::Set, i128::from(id.to_i64()))),
+            UniqueId::Number(kind, id) => Some((kind, i128::from(id))),
+            UniqueId::OfAnotherTenant => None,
         }
     }
 
     fn is_found(self, db: &Connection) -> Result<bool> {
         let (sql, id) = match self {
-            Taken::Subject(id) => ("SELECT 1 FROM claims WHERE subject = ?1", id.to_i64()),
-            Taken::Set(id) => ("SELECT 1 FROM commits WHERE set_id = ?1", id.to_i64()),
-            // A row that was looked for and not found as this tenant's.
-            Taken::Number(..) => return Ok(false),
-            Taken::Anothers => return Ok(true),
+            UniqueId::Subject(id) => ("SELECT 1 FROM claims WHERE subject = ?1", id.to_i64()),
+            UniqueId::Set(id) => ("SELECT 1 FROM commits WHERE set_id = ?1", id.to_i64()),
+            // The row key contains the number, so the row itself was looked up before.
+            UniqueId::Number(..) => return Ok(false),
+            UniqueId::OfAnotherTenant => return Ok(true),
         };
         db.prepare_cached(sql)?.exists([id])
     }
 }
 
-impl Ids {
-    /// As the database has them. Audit records are named by the time they were written at, which is before `now`.
-    pub(super) fn load(db: &Connection, now: Time) -> Result<Ids> {
+impl RowIds {
+    /// Reads the highest ids from the database. Ids of audit records begin with their time, which
+    /// is before `now`.
+    pub(super) fn load(db: &Connection, now: Time) -> Result<RowIds> {
         let mut highest = [i128::MIN; KINDS];
         for (kind, sql) in HIGHEST {
             let id: Option<i64> = db.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
             raise(&mut highest, (kind, id.map_or(i128::MIN, i128::from)));
         }
-        raise(&mut highest, (Kind::Audit, number(Ulid::new(now, u128::MAX))));
-        Ok(Ids { below: highest, highest, taken: Default::default(), since: 0 })
+        raise(&mut highest, (IdKind::Audit, number(Ulid::new(now, u128::MAX))));
+        Ok(RowIds { below: highest, highest, taken: Default::default(), since: 0 })
     }
 
-    /// Whether no such row can be there, unless the image has it.
+    /// Whether no such row can exist outside the image.
     pub(super) fn is_new(&self, key: &RowKey) -> bool {
         mark(key).is_some_and(|mark| self.is_above(mark))
     }
 
-    /// A row was inserted.
+    /// Raises the highest id to that of an inserted row.
     pub(super) fn inserted(&mut self, key: &RowKey) {
         if let Some(mark) = mark(key) {
             raise(&mut self.highest, mark);
         }
     }
 
-    /// The first of these that something has already, or that stands there twice.
-    pub(super) fn first_taken(&self, db: &Connection, wanted: &[Taken]) -> Result<Option<Taken>> {
+    /// The first id that is used already, or listed twice.
+    pub(super) fn first_taken(&self, db: &Connection, wanted: &[UniqueId]) -> Result<Option<UniqueId>> {
         for (place, one) in wanted.iter().enumerate() {
             let is_twice = wanted.iter().take(place).any(|earlier| earlier == one);
             if is_twice || !self.is_free(db, *one)? {
@@ -162,15 +161,15 @@ impl Ids {
         Ok(None)
     }
 
-    fn is_free(&self, db: &Connection, wanted: Taken) -> Result<bool> {
+    fn is_free(&self, db: &Connection, wanted: UniqueId) -> Result<bool> {
         if self.taken.iter().any(|taken| taken.contains(&wanted)) {
             return Ok(false);
         }
         Ok(wanted.mark().is_some_and(|mark| self.is_above(mark)) || !wanted.is_found(db)?)
     }
 
-    /// Something has it from here on.
-    pub(super) fn take(&mut self, taken: Taken) {
+    /// Marks the id as used.
+    pub(super) fn take(&mut self, taken: UniqueId) {
         if let Some(mark) = taken.mark() {
             raise(&mut self.highest, mark);
         }
@@ -178,10 +177,11 @@ impl Ids {
         current.insert(taken);
     }
 
-    /// The image was cut back at `position`. What the round before has taken is forgotten once the database shows it.
-    pub(super) fn cut_back(&mut self, position: u64, visible: u64) {
+    /// The image was trimmed at `position`. Ids of the round before are forgotten once they are
+    /// flushed.
+    pub(super) fn trim(&mut self, position: u64, flushed: u64) {
         self.below = self.highest;
-        if visible >= self.since {
+        if flushed >= self.since {
             let [current, before] = &mut self.taken;
             std::mem::swap(current, before);
             current.clear();
@@ -189,28 +189,28 @@ impl Ids {
         }
     }
 
-    fn is_above(&self, (kind, id): (Kind, i128)) -> bool {
+    fn is_above(&self, (kind, id): (IdKind, i128)) -> bool {
         self.below.get(kind as usize).is_some_and(|below| id > *below)
     }
 }
 
-fn raise(marks: &mut Marks, (kind, id): (Kind, i128)) {
+fn raise(marks: &mut Marks, (kind, id): (IdKind, i128)) {
     if let Some(mark) = marks.get_mut(kind as usize) {
         *mark = id.max(*mark);
     }
 }
 
-/// The id a key consists of, if its kind gives them out in order.
-fn mark(key: &RowKey) -> Option<(Kind, i128)> {
+/// The id in a row key, if ids of its kind are assigned in order.
+fn mark(key: &RowKey) -> Option<(IdKind, i128)> {
     let (kind, id) = match key {
-        RowKey::Charge(_, id) => (Kind::Charge, id.to_i64()),
-        RowKey::Operation(_, id) => (Kind::Operation, id.to_i64()),
-        RowKey::Payout(_, id) => (Kind::Payout, id.to_i64()),
-        RowKey::Outbox(_, id) => (Kind::Outbox, id.to_i64()),
-        RowKey::Account(_, id) => (Kind::Account, id.to_i64()),
-        RowKey::Transaction(_, id) => (Kind::Transaction, id.to_i64()),
-        RowKey::Hold(_, id) => (Kind::Hold, id.to_i64()),
-        RowKey::Audit(_, _, id) => return Some((Kind::Audit, number(*id))),
+        RowKey::Charge(_, id) => (IdKind::Charge, id.to_i64()),
+        RowKey::Operation(_, id) => (IdKind::Operation, id.to_i64()),
+        RowKey::Payout(_, id) => (IdKind::Payout, id.to_i64()),
+        RowKey::Outbox(_, id) => (IdKind::Outbox, id.to_i64()),
+        RowKey::Account(_, id) => (IdKind::Account, id.to_i64()),
+        RowKey::Transaction(_, id) => (IdKind::Transaction, id.to_i64()),
+        RowKey::Hold(_, id) => (IdKind::Hold, id.to_i64()),
+        RowKey::Audit(_, _, id) => return Some((IdKind::Audit, number(*id))),
         RowKey::Claim(..)
         | RowKey::Tenant(_)
         | RowKey::ApiKey(_)

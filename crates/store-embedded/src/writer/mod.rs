@@ -1,27 +1,29 @@
-//! The one thread that decides: it takes every set that waits, judges them in order, appends those that hold to the redo log
-//! with one sync, and then answers each. The database gets them later, many groups together.
+//! The writer: one thread that decides about every change set.
 //!
-//! Promises: a set is answered as committed only after its group is durable; one set's refusal leaves its
-//! neighbours alone; the queue is bounded; nobody waits for ever, whatever happens to the thread.
+//! The waiting sets form a group. The writer judges them in order against a cached image of the
+//! rows, appends the admitted sets to the write-ahead log with one sync, passes the group to the
+//! flusher and answers each set. [`Queue`] is bounded; [`Writer`] handles one group; `ids` spares
+//! look-ups of rows that cannot exist yet.
+//!
+//! Promises: the answer *committed* comes only after the group is durable. A refused set leaves
+//! the other sets of the group alone. No caller waits for ever, even if the thread dies.
 
-mod filter;
 mod group;
 mod ids;
-mod keys;
+mod outcome;
 mod queue;
 
 pub(crate) use group::{Shared, Writer};
-pub(crate) use keys::Home;
 pub(crate) use queue::{Job, Queue};
 
 use std::sync::OnceLock;
 
-/// Whether writing may go on. Once it may not, only opening the store again helps.
+/// Whether writing may go on. After a failure, only opening the store again helps.
 #[derive(Debug, Default)]
 pub(crate) struct Health(OnceLock<String>);
 
 impl Health {
-    /// Why nothing is written any more, if so.
+    /// The reason why writing has stopped; none while the store is well.
     pub(crate) fn ailment(&self) -> Option<&str> {
         self.0.get().map(String::as_str)
     }
@@ -29,7 +31,7 @@ impl Health {
     /// Stops all writing.
     pub(crate) fn fail(&self, reason: String) {
         tracing::error!(%reason, "the store stops writing; restart to recover");
-        // The first reason is the one that counts.
+        // The first reason is kept.
         let _ = self.0.set(reason);
     }
 }

@@ -1,4 +1,4 @@
-//! The bounded queue in front of the writer, and the thread behind it.
+//! The bounded queue in front of the writer, and the writer's thread.
 
 use super::group::Writer;
 use crate::error::OpenError;
@@ -9,11 +9,11 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use tokio::sync::oneshot;
 
-/// Changes after which a group takes no further set: some 50 ms of writing, which those behind it wait for. Only bulk
-/// sets get there.
+/// A group takes no further set after this many changes: some 50 ms of writing, for which the next
+/// group waits. Only bulk sets get there.
 const CHANGES_PER_GROUP_MAX: usize = 4_096;
 
-/// A set that waits, with what can be prepared on its caller's thread.
+/// A waiting set, with everything that can be prepared on its caller's thread.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(super) set: ChangeSet,
@@ -32,11 +32,12 @@ impl Queue {
     /// Starts the writer's thread.
     pub(crate) fn start(writer: Writer) -> Result<Queue, OpenError> {
         let (jobs, waiting) = sync_channel(COMMIT_QUEUE_MAX);
-        let thread = Builder::new().name("store-writer".to_owned()).spawn(move || serve(writer, &waiting))?;
+        let thread = Builder::new().name("store-writer".to_owned()).spawn(move || run(writer, &waiting))?;
         Ok(Queue { jobs: Some(jobs), thread: Some(thread) })
     }
 
-    /// Hands a set over and waits for its answer. The set is committed or refused even if nobody waits any more.
+    /// Enqueues a set and waits for its answer. The set is committed or refused even if the caller
+    /// stops waiting.
     pub(crate) async fn commit(&self, set: ChangeSet) -> Result<CommitReceipt, CommitError> {
         let id = set.id();
         let (answer, answered) = oneshot::channel();
@@ -47,15 +48,15 @@ impl Queue {
             Err(TrySendError::Full(_)) => return Err(CommitError::Throttled),
             Err(TrySendError::Disconnected(_)) => return Err(ended()),
         }
-        // No answer means the writer died with the set in its hands: it may have been written.
+        // The writer died over the set, which may have been written.
         answered.await.unwrap_or(Err(CommitError::InDoubt(id)))
     }
 
-    /// Lets the writer finish what waits.
+    /// Lets the writer finish the waiting sets and ends its thread.
     pub(crate) fn stop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // A writer that panicked has told everyone who waited for it.
+            // A panic of the writer drops the waiters, which answers them.
             let _ = thread.join();
         }
     }
@@ -65,8 +66,8 @@ fn ended() -> CommitError {
     CommitError::Unavailable("the store's writer has ended; restart to recover".to_owned())
 }
 
-fn serve(mut writer: Writer, waiting: &Receiver<Job>) {
-    let _told_at_the_end = writer.ending();
+fn run(mut writer: Writer, waiting: &Receiver<Job>) {
+    let _closes_the_flusher = writer.close_guard();
     let mut group = Vec::with_capacity(SETS_PER_GROUP_MAX);
     while let Ok(first) = waiting.recv() {
         gather(first, waiting, &mut group);
@@ -74,7 +75,8 @@ fn serve(mut writer: Writer, waiting: &Receiver<Job>) {
     }
 }
 
-/// What waits is taken, and more is never waited for: the group before this one was the waiting time.
+/// Takes the waiting sets. Sets gather while the previous group is committed, so waiting for more
+/// would only add latency.
 fn gather(first: Job, waiting: &Receiver<Job>, group: &mut Vec<Job>) {
     let mut changes = first.set.changes().len();
     group.push(first);

@@ -1,4 +1,4 @@
-//! What the tests share: a store in a directory of its own, and rows to put into it.
+//! Shared by the tests: opening stores, injecting faults, and rows to commit.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 
@@ -25,36 +25,36 @@ pub fn open_with_fault(dir: &Path, fault: FaultHook) -> EmbeddedStore {
     EmbeddedStore::open(dir, Options { fault: Some(fault), ..Options::default() }).unwrap()
 }
 
-/// Reads the database past the store, as an operator's tool would.
+/// Opens the database directly, as an operator's tool would.
 pub fn raw(dir: &Path) -> rusqlite::Connection {
     rusqlite::Connection::open(dir.join("counterfoil.db")).unwrap()
 }
 
-/// A set that inserts one charge.
+/// A set that inserts a charge.
 pub fn one_charge(store: &EmbeddedStore, number: i64) -> ChangeSet {
     ChangeSet::new(SetId::from_i64(number)).insert(rows::work(number, store.now()).charge)
 }
 
-/// The row of that number, whosever it is: the rows here are those of four tenants.
-pub async fn whose(store: &EmbeddedStore, key: impl Fn(TenantId) -> RowKey) -> Option<Row> {
+/// Finds a row under any of the four tenants of the test rows.
+pub async fn find_row(store: &EmbeddedStore, key: impl Fn(TenantId) -> RowKey) -> Option<Row> {
     let keys = (1..=4).map(TenantId::from_i64).map(key).collect();
     store.read(keys).await.unwrap().into_iter().flatten().next()
 }
 
 pub async fn charge_is_there(store: &EmbeddedStore, number: i64) -> bool {
     let charge = ChargeId::from_i64(number);
-    matches!(whose(store, |tenant| RowKey::Charge(tenant, charge)).await, Some(Row::Charge(_)))
+    matches!(find_row(store, |tenant| RowKey::Charge(tenant, charge)).await, Some(Row::Charge(_)))
 }
 
-/// The claim of that id as it stands.
+/// The stored claim.
 pub async fn claim_of(store: &EmbeddedStore, id: ClaimId) -> Option<Claim> {
-    match whose(store, |tenant| RowKey::Claim(tenant, id)).await {
+    match find_row(store, |tenant| RowKey::Claim(tenant, id)).await {
         Some(Row::Claim(claim)) => Some(claim),
         Some(_) | None => None,
     }
 }
 
-/// Hands the commits to the store, in order, without waiting for their answers.
+/// Enqueues the commits in order, without waiting for their answers.
 pub async fn enqueue(commits: &mut [Commit<'_>]) -> Vec<Poll<Result<CommitReceipt, CommitError>>> {
     let mut polled = Vec::new();
     for commit in commits {
@@ -63,7 +63,7 @@ pub async fn enqueue(commits: &mut [Commit<'_>]) -> Vec<Poll<Result<CommitReceip
     polled
 }
 
-/// Stops the writer at its first group until told to go on.
+/// Blocks the writer at its first group until `go_on` is sent.
 pub struct Gate {
     pub reached: Receiver<()>,
     pub go_on: Sender<()>,
@@ -74,7 +74,7 @@ pub fn gate() -> (Gate, FaultHook) {
     let (go_on, wait) = channel();
     let held = Mutex::new(Some((arrive, wait)));
     let hook: FaultHook = Arc::new(move |point| {
-        if point == FaultPoint::Write
+        if point == FaultPoint::Judge
             && let Some((arrive, wait)) = held.lock().unwrap().take()
         {
             arrive.send(()).unwrap();
@@ -85,7 +85,7 @@ pub fn gate() -> (Gate, FaultHook) {
     (Gate { reached, go_on }, hook)
 }
 
-/// Why a set was not taken.
+/// The reason of an `Unavailable` answer.
 pub fn unavailable(result: Result<CommitReceipt, CommitError>) -> String {
     match result {
         Err(CommitError::Unavailable(why)) => why,

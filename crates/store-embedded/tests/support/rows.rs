@@ -1,4 +1,4 @@
-//! Rows for tests and measurements: a charge as the engine would write it, in two sets.
+//! Rows for tests and measurements: a charge in two sets, as the engine writes it.
 
 use counterfoil_core::audit::{AuditKind, AuditRecord};
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, ClaimState, Lease, Resource, Settled};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 const HOUR: Span = Span::from_ms(3_600_000);
 
-/// Everything one charge consists of.
+/// The rows of one charge.
 #[derive(Clone, Debug)]
 pub(crate) struct Work {
     pub(crate) claim: Claim,
@@ -102,7 +102,7 @@ pub(crate) fn work(number: i64, now: Time) -> Work {
 }
 
 impl Work {
-    /// The first set: claim, charge, work, audit.
+    /// The first set inserts claim, charge, work and an audit record.
     pub(crate) fn opening(&self, set: i64) -> ChangeSet {
         ChangeSet::new(SetId::from_i64(set))
             .insert(self.claim.clone())
@@ -111,7 +111,7 @@ impl Work {
             .insert(self.audit.clone())
     }
 
-    /// The claim with its answer.
+    /// The claim after its answer is stored.
     pub(crate) fn answered(&self, now: Time, body: bytes::Bytes) -> Claim {
         let policy = WindowPolicy {
             replay: Span::from_ms(24 * HOUR.ms()),
@@ -133,7 +133,8 @@ impl Work {
         }
     }
 
-    /// The second set: the answer, the charge's end, the work gone, two audits.
+    /// The second set stores the answer, ends the charge, removes the work and adds two audit
+    /// records.
     pub(crate) fn settling(&self, set: i64, now: Time, body: bytes::Bytes) -> ChangeSet {
         let charge = Charge {
             status: ChargeStatus::Succeeded,

@@ -1,20 +1,21 @@
-//! How those who wait for a group are answered: each gets its own answer, and all are woken together.
+//! One-shot answers that wake all callers of a group together.
 //!
-//! Who is woken by a task becomes ready at once, and another thread of the runtime is called to take it over. When the thirty that wait
-//! for a group are woken one after the other, that thread is called thirty times, finds one task each time and sleeps again; on a busy
-//! machine it takes the very core of who calls it. What the runtime wakes by itself, when a thread has nothing else to do, it wakes
-//! together and calls for help once. So the wakers are handed to it as one that yielded.
+//! Tokio wakes a second thread for a task woken from a running task. Waking the thirty callers of a
+//! group separately wakes the thread thirty times for single tasks; on a busy machine the thread
+//! even takes the core of the waker. Yielded tasks, in contrast, are woken together when a thread
+//! runs out of work, with at most one thread wake-up. So the wakers are passed to the runtime as a
+//! yielding task.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// Gives one answer. Dropped without one, it answers that there is none.
+/// The sending half of an answer. Dropping it unanswered ends the receiver's wait.
 #[derive(Debug)]
 pub(super) struct Answer<T>(Arc<Slot<T>>);
 
-/// Waits for the answer.
+/// The receiving half of an answer.
 #[derive(Debug)]
 pub(super) struct Answered<T>(Arc<Slot<T>>);
 
@@ -25,13 +26,13 @@ struct Slot<T>(Mutex<State<T>>);
 enum State<T> {
     Open(Option<Waker>),
     Given(T),
-    /// There is no answer, or it was taken.
+    /// There is no answer, or it has been taken.
     Over,
 }
 
-/// Those who have been answered and are to be woken; dropping it wakes them.
+/// The wakers of answered callers. Dropping the batch wakes them.
 #[derive(Debug, Default)]
-pub(super) struct Sleepers(Vec<Waker>);
+pub(super) struct WakeBatch(Vec<Waker>);
 
 pub(super) fn answer<T>() -> (Answer<T>, Answered<T>) {
     let slot = Arc::new(Slot(Mutex::new(State::Open(None))));
@@ -39,9 +40,9 @@ pub(super) fn answer<T>() -> (Answer<T>, Answered<T>) {
 }
 
 impl<T> Answer<T> {
-    /// Answers. Who waits is woken with the others; perhaps nobody waits any more.
-    pub(super) fn give(self, answer: T, sleepers: &mut Sleepers) {
-        sleepers.0.extend(self.0.end(State::Given(answer)));
+    /// Stores the answer and adds the receiver's waker, if any, to the batch.
+    pub(super) fn give(self, answer: T, wakes: &mut WakeBatch) {
+        wakes.0.extend(self.0.end(State::Given(answer)));
     }
 }
 
@@ -54,7 +55,7 @@ impl<T> Drop for Answer<T> {
 }
 
 impl<T> Slot<T> {
-    /// Ends the waiting, if it is not over, and says who waits.
+    /// Ends the wait, unless it has ended, and returns the waker.
     fn end(&self, end: State<T>) -> Option<Waker> {
         let mut state = self.state();
         match &mut *state {
@@ -89,27 +90,27 @@ impl<T> Future for Answered<T> {
     }
 }
 
-impl Drop for Sleepers {
+impl Drop for WakeBatch {
     fn drop(&mut self) {
-        // Nobody is called for one; and he need not wait until the thread has nothing else to do.
+        // A single waker gains nothing from batching and would be delayed.
         if self.0.len() <= 1 {
             self.0.drain(..).for_each(Waker::wake);
             return;
         }
-        let together = Arc::new(Together(Mutex::new(std::mem::take(&mut self.0))));
-        let waker = Waker::from(Arc::clone(&together));
-        // What says that it is not ready wakes later whoever asked.
+        let combined = Arc::new(CombinedWaker(Mutex::new(std::mem::take(&mut self.0))));
+        let waker = Waker::from(Arc::clone(&combined));
+        // A pending yield wakes its task later. A yield outside of a runtime is ready at once.
         if pin!(tokio::task::yield_now()).poll(&mut Context::from_waker(&waker)).is_ready() {
             waker.wake();
         }
     }
 }
 
-/// Wakers that are one.
-struct Together(Mutex<Vec<Waker>>);
+/// Several wakers behind one.
+struct CombinedWaker(Mutex<Vec<Waker>>);
 
-impl Wake for Together {
-    fn wake(self: Arc<Together>) {
+impl Wake for CombinedWaker {
+    fn wake(self: Arc<CombinedWaker>) {
         let all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         all.into_iter().for_each(Waker::wake);
     }
@@ -121,19 +122,19 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[tokio::test]
-    async fn who_waits_and_who_comes_later_get_their_own_answers() {
+    async fn early_and_late_receivers_get_their_own_answers() {
         for waiting in 1..=3 {
             let (answers, waits): (Vec<_>, Vec<_>) = (0..waiting).map(|_| answer()).unzip();
             let waits: Vec<_> = waits.into_iter().map(tokio::spawn).collect();
             let (last, comes_later) = answer();
             tokio::task::yield_now().await;
-            let mut sleepers = Sleepers::default();
+            let mut wakes = WakeBatch::default();
             for (number, answer) in answers.into_iter().enumerate() {
-                answer.give(number, &mut sleepers);
+                answer.give(number, &mut wakes);
             }
-            last.give(99, &mut sleepers);
-            assert_eq!(sleepers.0.len(), waiting);
-            drop(sleepers);
+            last.give(99, &mut wakes);
+            assert_eq!(wakes.0.len(), waiting);
+            drop(wakes);
             for (number, waits) in waits.into_iter().enumerate() {
                 assert_eq!(waits.await.unwrap(), Some(number));
             }
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn several_are_woken_together_and_later_and_one_at_once() {
+    async fn several_receivers_are_woken_together_later_and_one_at_once() {
         for (waiting, at_once) in [(1, 1), (3, 0)] {
             let woken = Arc::new(Counted::default());
             let waker = Waker::from(Arc::clone(&woken));
@@ -150,11 +151,11 @@ mod tests {
             for waits in &mut waits {
                 assert!(Pin::new(waits).poll(&mut Context::from_waker(&waker)).is_pending());
             }
-            let mut sleepers = Sleepers::default();
+            let mut wakes = WakeBatch::default();
             for answer in answers {
-                answer.give(1, &mut sleepers);
+                answer.give(1, &mut wakes);
             }
-            drop(sleepers);
+            drop(wakes);
             assert_eq!(woken.0.load(Ordering::SeqCst), at_once);
             tokio::task::yield_now().await;
             assert_eq!(woken.0.load(Ordering::SeqCst), waiting);
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_never_answered_is_told_so() {
+    async fn a_dropped_answer_ends_the_wait() {
         let (answer, answered) = answer::<u8>();
         let waits = tokio::spawn(answered);
         tokio::task::yield_now().await;
@@ -180,28 +181,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_nobody_waits_for_any_more_is_given_all_the_same() {
+    async fn an_answer_without_a_receiver_is_dropped() {
         let (answer, answered) = answer();
         let waits = tokio::spawn(answered);
         tokio::task::yield_now().await;
         waits.abort();
         assert!(waits.await.is_err());
-        answer.give(1, &mut Sleepers::default());
+        answer.give(1, &mut WakeBatch::default());
     }
 
-    /// Also where no runtime is at hand to wake anybody later.
+    /// Outside of a runtime there is no later, so the batch wakes its callers at once.
     #[test]
-    fn who_is_answered_from_outside_is_woken_at_once() {
+    fn receivers_are_woken_at_once_outside_of_a_runtime() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (answers, waits): (Vec<_>, Vec<_>) = (0..2).map(|_| answer()).unzip();
         let waits: Vec<_> = waits.into_iter().map(|waits| runtime.spawn(waits)).collect();
         runtime.block_on(tokio::task::yield_now());
-        let mut sleepers = Sleepers::default();
+        let mut wakes = WakeBatch::default();
         for answer in answers {
-            answer.give(1, &mut sleepers);
+            answer.give(1, &mut wakes);
         }
-        assert_eq!(sleepers.0.len(), 2);
-        drop(sleepers);
+        assert_eq!(wakes.0.len(), 2);
+        drop(wakes);
         for waits in waits {
             assert_eq!(runtime.block_on(waits).unwrap(), Some(1));
         }

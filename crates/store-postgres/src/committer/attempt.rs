@@ -1,16 +1,16 @@
-//! One attempt at one group: look, judge, write, seal. Two round trips where rows must be looked at first or one statement does not write
-//! everything, one where neither.
+//! One attempt at one group: read, judge, write, seal. An attempt takes two round trips if it must
+//! read rows or needs several statements, else one.
 
 use super::Job;
 use super::ids::Standing;
-use super::lookups::{Care, Lookups};
+use super::lookups::{Lookups, ReadMode};
 use super::memory::Memory;
 use super::writes::{Present, Writes};
 use crate::clock::monotonic;
 use crate::error::{Blame, blame, reason};
 use crate::session::{Session, Step, all};
 use crate::shared::Shared;
-use crate::tables::{self, Batch, Place, commits, statements};
+use crate::tables::{self, Batch, TableId, statements};
 use counterfoil_core::types::time::Time;
 use counterfoil_store::judge::Image;
 use counterfoil_store::{
@@ -20,15 +20,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_postgres::Error;
-use tokio_postgres::Row as Line;
+use tokio_postgres::Row as PgRow;
 
-/// How long the server may keep silent within one round trip; its own timeouts end sooner.
+/// The limit for one round trip. The server's own timeouts are shorter.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 
 const BEGIN: &str = "BEGIN";
+/// Begins a transaction that gives up on locks quickly.
+const BEGIN_SHORT_LOCK_WAIT: &str = "BEGIN; SET LOCAL lock_timeout = '250ms'";
 const SILENT: &str = "the server does not answer";
 
-/// What became of a group.
+/// How long an attempt waits for a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LockWait {
+    /// For the lock timeout of the session.
+    Normal,
+    /// Briefly, because many attempts may follow.
+    Short,
+}
+
+/// The outcome of an attempt.
 pub(super) enum NextStep {
     /// Every admitted set is durable, or none was admitted.
     Durable(Vec<Verdict>),
@@ -36,34 +47,36 @@ pub(super) enum NextStep {
     Untouched(String),
     /// Nothing was written because the connection broke first.
     Broken(String),
-    /// Nothing was written because another writer was faster.
+    /// Nothing was written because another writer came first.
     Race(String),
-    /// Nothing was written because a lock was not to be had.
+    /// Nothing was written because a lock was not available in time.
     Held(String),
     /// The commit may or may not have happened.
     Doubtful(String),
-    /// Nothing was written, and one of the sets is to blame; perhaps because a set of its id is there already.
-    AtFault(String, bool),
+    /// Nothing was written because of one of the sets. `committed` tells whether a set of the same
+    /// id is committed.
+    AtFault { why: String, committed: bool },
 }
 
-/// What became of a set of a group that is durable.
+/// The outcome of a set of a durable group.
 pub(super) enum Verdict {
     Committed(CommitReceipt),
     Refused(Box<CommitRefusal>),
 }
 
-/// Tries the group, and says whether the connection can be used again.
+/// Tries the group, and returns whether the connection can be used again.
 pub(super) async fn attempt(
     session: &Session,
     shared: &Shared,
     group: &[Job],
-    care: Care,
+    mode: ReadMode,
+    wait: LockWait,
 ) -> (NextStep, bool) {
     let begun = monotonic();
-    let (looked, remembered) = Lookups::of(group, care, &shared.memory);
-    let begin = match care {
-        Care::Hopeful | Care::Trusting | Care::Thorough => BEGIN,
-        Care::Alone => "BEGIN; SET LOCAL lock_timeout = '250ms'",
+    let (lookups, remembered) = Lookups::of(group, mode, &shared.memory);
+    let begin = match wait {
+        LockWait::Normal => BEGIN,
+        LockWait::Short => BEGIN_SHORT_LOCK_WAIT,
     };
     let mut image = Image::with_room(group.iter().map(|job| job.set.changes().len()).sum());
     let mut present = Present::default();
@@ -72,9 +85,9 @@ pub(super) async fn attempt(
         present.insert(key, Some(known.by));
     }
     let mut is_begun = false;
-    if !looked.is_empty() {
+    if !lookups.is_empty() {
         is_begun = true;
-        if let Err(failed) = look(session, Some(begin), &looked, |key, row| {
+        if let Err(failed) = read(session, Some(begin), &lookups, |key, row| {
             if row.is_some() {
                 present.insert(key.clone(), None);
             }
@@ -87,28 +100,28 @@ pub(super) async fn attempt(
     }
 
     let mut judged: Vec<Result<(), Box<CommitRefusal>>> = Vec::with_capacity(group.len());
-    let mut unsure: Vec<(usize, Vec<(usize, RowKey)>)> = Vec::new();
+    let mut unsure_refusals: Vec<(usize, Vec<(usize, RowKey)>)> = Vec::new();
     for (index, job) in group.iter().enumerate() {
         let verdict = image.admit(&job.set);
         if let Err(refusal) = &verdict
             && refusal.reason != RefusalReason::Malformed
         {
-            if rests_on_memory(&job.set, &present) {
-                let why = "a refusal needs the rows themselves".to_owned();
-                return give_up(session, Failed { blame: Blame::Race, why, again: false }).await;
+            if depends_on_memory(&job.set, &present) {
+                let why = "the refusal depends on cached rows".to_owned();
+                return give_up(session, Failed { blame: Blame::Race, why, committed: false }).await;
             }
             let earlier = job.set.changes().iter().take(refusal.change).enumerate();
-            let unknown = earlier.filter(|(_, change)| care.takes_for_new(change));
+            let unknown = earlier.filter(|(_, change)| mode.assumes_new(change));
             let unknown: Vec<(usize, RowKey)> =
                 unknown.map(|(at, change)| (at, change.key())).filter(|(_, key)| !image.knows(key)).collect();
             if !unknown.is_empty() {
-                unsure.push((index, unknown));
+                unsure_refusals.push((index, unknown));
             }
         }
         judged.push(verdict);
     }
-    if !unsure.is_empty()
-        && let Err(failed) = name_first_refusals(session, &unsure, &mut judged).await
+    if !unsure_refusals.is_empty()
+        && let Err(failed) = name_first_refusals(session, &unsure_refusals, &mut judged).await
     {
         return give_up(session, failed).await;
     }
@@ -123,19 +136,19 @@ pub(super) async fn attempt(
     }
     if admitted.iter().any(|job| matches!(shared.ids.standing(job.set.id()), Some(Standing::Committed(_)))) {
         let why = "a set of its id is committed".to_owned();
-        return give_up(session, Failed { blame: Blame::Set, why, again: true }).await;
+        return give_up(session, Failed { blame: Blame::Set, why, committed: true }).await;
     }
     let writes = Writes::of(&admitted, &image, &present, shared);
     if writes.are_unfit() {
         let why = "a number does not fit the database".to_owned();
-        return give_up(session, Failed { blame: Blame::Set, why, again: false }).await;
+        return give_up(session, Failed { blame: Blame::Set, why, committed: false }).await;
     }
     let first = (!is_begun).then_some(begin);
     match seal(session, first, &writes).await {
         Ok(sealed) => {
             let changed = admitted.iter().flat_map(|job| job.set.changes());
-            shared.memory.wrote(changed.filter_map(left_behind), &sealed.by);
-            shared.clock.looked(sealed.server_us, monotonic().saturating_sub(begun));
+            shared.memory.wrote(changed.filter_map(cacheable), &sealed.by);
+            shared.clock.observe_server(sealed.server_us, monotonic().saturating_sub(begun));
             if let Some(observe) = &shared.options.observe {
                 observe(admitted.len(), monotonic().saturating_sub(begun));
             }
@@ -146,43 +159,42 @@ pub(super) async fn attempt(
     }
 }
 
-/// Whether one of the set's rows was not looked at but remembered.
-fn rests_on_memory(set: &ChangeSet, present: &Present) -> bool {
+/// Whether one of the set's rows was taken from memory.
+fn depends_on_memory(set: &ChangeSet, present: &Present) -> bool {
     set.changes().iter().any(|change| matches!(present.get(&change.key()), Some(Some(_))))
 }
 
-/// What a change leaves under its key, where such rows are ever remembered.
-fn left_behind(change: &Change) -> Option<(RowKey, Option<Arc<Row>>)> {
+/// The key of a change and the resulting row, for tables in the cache.
+fn cacheable(change: &Change) -> Option<(RowKey, Option<Arc<Row>>)> {
     let row = match change {
         Change::Insert(row) | Change::Replace { row, .. } => Some(Arc::clone(row)),
         Change::Remove { .. } | Change::Move(_) => None,
     };
-    Memory::is_of(Place::of_change(change)).then(|| (change.key(), row))
+    Memory::caches(TableId::of_change(change)).then(|| (change.key(), row))
 }
 
 /// Why an attempt ended without a commit.
 struct Failed {
     blame: Blame,
     why: String,
-    /// The set was committed before.
-    again: bool,
+    /// A set of the same id is committed.
+    committed: bool,
 }
 
 impl Failed {
     fn silent() -> Failed {
-        Failed { blame: Blame::Connection, why: SILENT.to_owned(), again: false }
+        Failed { blame: Blame::Connection, why: SILENT.to_owned(), committed: false }
     }
 }
 
 impl From<Error> for Failed {
     fn from(error: Error) -> Failed {
-        let again = error.as_db_error().and_then(|said| said.constraint()) == Some(commits::BY_SET);
-        Failed { blame: if again { Blame::Set } else { blame(&error) }, why: reason(&error), again }
+        Failed { blame: blame(&error), why: reason(&error), committed: false }
     }
 }
 
-/// Runs steps in one round trip; the first error that says something counts.
-async fn round_trip(steps: Vec<Step<'_>>) -> Result<Vec<Vec<Line>>, Failed> {
+/// Runs steps in one round trip and returns the first error.
+async fn round_trip(steps: Vec<Step<'_>>) -> Result<Vec<Vec<PgRow>>, Failed> {
     let answers = tokio::time::timeout(ANSWER_WITHIN, all(steps)).await.map_err(|_| Failed::silent())?;
     answers.into_iter().collect::<Result<_, _>>().map_err(Failed::from)
 }
@@ -196,26 +208,26 @@ async fn finish(session: &Session, command: &str) -> Result<(), Failed> {
     round_trip(vec![session.command(command)]).await.map(|_| ())
 }
 
-/// Looks the keys up and hands over each with what was found.
-async fn look(
+/// Reads the keys and passes keys and rows to `bring`.
+async fn read(
     session: &Session,
     begin: Option<&str>,
     lookups: &Lookups,
     mut bring: impl FnMut(RowKey, Option<Row>),
 ) -> Result<(), Failed> {
     let mut batches = Vec::new();
-    for ((locked, place), keys) in &lookups.0 {
-        let mut batch = Batch::keys(&place.table());
+    for ((locked, table_id), keys) in &lookups.0 {
+        let mut batch = Batch::keys(&table_id.table());
         for key in keys {
             tables::put_key(key, &mut batch);
         }
         if batch.is_unfit() {
             let why = "a number does not fit the database".to_owned();
-            return Err(Failed { blame: Blame::Set, why, again: false });
+            return Err(Failed { blame: Blame::Set, why, committed: false });
         }
-        let made = statements(*place);
+        let made = statements(*table_id);
         let sql = if *locked { made.lock.as_str() } else { made.find.as_str() };
-        batches.push((*place, sql, batch));
+        batches.push((*table_id, sql, batch));
     }
     let wanted: Vec<&'static str> = batches.iter().map(|(_, sql, _)| *sql).collect();
     prepare(session, &wanted).await?;
@@ -224,12 +236,12 @@ async fn look(
     let answers = round_trip(steps).await?;
     let found = answers.iter().skip(usize::from(begin.is_some()));
     let mut seen = KeySet::default();
-    for ((place, _, _), rows) in batches.iter().zip(found) {
+    for ((table_id, _, _), rows) in batches.iter().zip(found) {
         for row in rows {
-            let row = place.take(row).map_err(|damage| Failed {
+            let row = table_id.take(row).map_err(|damage| Failed {
                 blame: Blame::World,
                 why: damage.0,
-                again: false,
+                committed: false,
             })?;
             let key = row.key();
             seen.insert(key.clone());
@@ -242,8 +254,8 @@ async fn look(
     Ok(())
 }
 
-/// A refused set names its first failed precondition. Where rows before it were not looked at, they are now; nothing
-/// is locked for that, because a refused set writes nothing.
+/// Makes refusals name the first failed precondition of their set. Rows of earlier changes that
+/// were assumed to be new are read now, without locks, because a refused set writes nothing.
 async fn name_first_refusals(
     session: &Session,
     unsure: &[(usize, Vec<(usize, RowKey)>)],
@@ -256,7 +268,7 @@ async fn name_first_refusals(
         lookups.add(false, key.clone());
     }
     let mut found = BTreeMap::new();
-    look(session, None, &lookups, |key, row| {
+    read(session, None, &lookups, |key, row| {
         if let Some(row) = row {
             found.insert(key, row);
         }
@@ -275,19 +287,19 @@ async fn name_first_refusals(
     Ok(())
 }
 
-/// What the server answered to the group's last statement before its commit.
+/// The server's answer to the sealing statement.
 #[derive(Default)]
 struct Sealed {
     base: u64,
     at: i64,
     server_us: i64,
-    /// The transaction, as rows name who wrote them.
+    /// The transaction's number, as in `xmin`.
     by: Arc<str>,
 }
 
 enum Unsealed {
     Failed(Failed),
-    /// The connection is not used again.
+    /// The group may be committed. The connection is not used again.
     Doubtful(String),
 }
 
@@ -297,9 +309,12 @@ impl From<Failed> for Unsealed {
     }
 }
 
-/// Writes everything and commits. One statement that needs nothing before it is its own transaction: its answer is that of its commit.
-/// Several are sent at once, once the transaction they are to be in has begun: if one of them fails, the commit behind it rolls back, but
-/// if the beginning failed, each would commit by itself.
+/// Writes everything and commits.
+///
+/// A single statement without a transaction commits by itself, so its answer is the answer of the
+/// commit. Several statements are pipelined, but only after `BEGIN` has succeeded. If a statement
+/// fails, the final COMMIT rolls back. After a failed `BEGIN`, however, every statement would
+/// commit separately.
 async fn seal(session: &Session, begin: Option<&str>, writes: &Writes<'_>) -> Result<Sealed, Unsealed> {
     prepare(session, &writes.statements()).await?;
     let mut steps = writes.steps(session);
@@ -319,7 +334,7 @@ async fn seal(session: &Session, begin: Option<&str>, writes: &Writes<'_>) -> Re
     for answer in answers {
         match answer {
             Ok(answered) => last = answered,
-            // The server said that this statement failed: whatever followed, nothing was committed.
+            // The server reported that this statement failed, so nothing was committed.
             Err(error) if blame(&error) != Blame::Connection => return Err(Failed::from(error).into()),
             Err(error) => lost = lost.or(Some(reason(&error))),
         }
@@ -329,11 +344,11 @@ async fn seal(session: &Session, begin: Option<&str>, writes: &Writes<'_>) -> Re
     }
     match commit {
         Some(Ok(_)) => {}
-        // A rule that is checked at the end was broken, or another writer was faster: the server rolled back.
+        // A deferred constraint failed or another writer came first: the server rolled back.
         Some(Err(error)) if matches!(blame(&error), Blame::Set | Blame::Race | Blame::Holder) => {
             return Err(Failed::from(error).into());
         }
-        // What else an answer to COMMIT may mean is not worth a guess.
+        // No other error at COMMIT tells reliably what happened.
         Some(Err(error)) => return Err(Unsealed::Doubtful(reason(&error))),
         None => return Err(silent()),
     }
@@ -341,7 +356,7 @@ async fn seal(session: &Session, begin: Option<&str>, writes: &Writes<'_>) -> Re
         let why = "the server warned while it committed: perhaps it did not wait for its standby".to_owned();
         return Err(Unsealed::Doubtful(why));
     }
-    let sealed = last.first().and_then(Sealed::told);
+    let sealed = last.first().and_then(Sealed::decode);
     let (sealed, safe) =
         sealed.ok_or_else(|| Unsealed::Doubtful("the server did not say under which position".to_owned()))?;
     if !safe {
@@ -353,8 +368,8 @@ async fn seal(session: &Session, begin: Option<&str>, writes: &Writes<'_>) -> Re
 }
 
 impl Sealed {
-    /// What the server says, and whether it kept what it confirmed as it should.
-    fn told(row: &Line) -> Option<(Sealed, bool)> {
+    /// The answer, and whether the server's settings make a confirmed commit durable.
+    fn decode(row: &PgRow) -> Option<(Sealed, bool)> {
         let sealed = Sealed {
             base: u64::try_from(row.try_get::<_, i64>(0).ok()?).ok()?,
             at: row.try_get(1).ok()?,
@@ -377,20 +392,21 @@ fn verdicts(judged: Vec<Result<(), Box<CommitRefusal>>>, sealed: &Sealed) -> Vec
     judged.into_iter().map(verdict).collect()
 }
 
-/// Ends the transaction, if it is still there to be ended, and says whose fault it was.
+/// Rolls the transaction back, if it is still open, and classifies the failure.
 async fn give_up(session: &Session, failed: Failed) -> (NextStep, bool) {
-    let Failed { blame, why, again } = failed;
-    // Rolling back what is over already only warns.
+    let Failed { blame, why, committed } = failed;
+    // ROLLBACK outside a transaction only warns.
     let clean = blame != Blame::Connection && finish(session, "ROLLBACK").await.is_ok();
     session.take_warning();
     let next_step = match blame {
         Blame::Race => NextStep::Race(why),
         Blame::Holder => NextStep::Held(why),
-        Blame::Set => NextStep::AtFault(why, again),
+        Blame::Set => NextStep::AtFault { why, committed },
         Blame::World | Blame::Earlier => NextStep::Untouched(why),
         Blame::Connection => NextStep::Broken(why),
     };
-    // A server that could not write may be a standby by now: the next group looks for the primary again.
+    // A server that could not write may have become a standby: the next group searches for the
+    // primary again.
     let keep = clean && blame != Blame::World;
     (next_step, keep)
 }

@@ -1,50 +1,50 @@
-//! One committer: its connection, and what becomes of each group it takes.
+//! A committer: the connection, and the outcomes of groups.
 
-use super::answer::Sleepers;
-use super::attempt::{self, NextStep, Verdict};
-use super::lookups::Care;
+use super::answer::WakeBatch;
+use super::attempt::{self, LockWait, NextStep, Verdict};
+use super::lookups::ReadMode;
 use super::{Job, Waiting};
 use crate::error::OpenError;
 use crate::session::{Purpose, Session};
-use crate::shared::{Doubt, Life, Shared};
+use crate::shared::{ConnectionId, Doubt, Shared};
 use counterfoil_store::{Change, CommitError, KeySet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often a group is tried whole before its sets are tried one by one, and how often each of those is.
+/// Attempts at a group before its sets are tried separately, and attempts at a single set.
 const TRIES_MAX: u32 = 3;
-/// How many groups look before they write after one that hoped in vain.
-const WARY_FOR: u32 = 32;
-/// How long a group waits for rows that others hold, one set after the other; those that are left are told to ask again.
-const HELD_WITHIN: Duration = Duration::from_secs(3);
-/// How long an earlier connection's end is waited for.
-const GONE_WITHIN: Duration = Duration::from_secs(5);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How long a committer without a server waits before it tries again.
+/// Groups that read with locks after an optimistic attempt met a conflict.
+const LOCKED_FOR: u32 = 32;
+/// The total time for which separately tried sets of a group wait for locks. The remaining sets are
+/// answered as conflicts.
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(3);
+/// The wait for the server to end an earlier connection.
+const PREVIOUS_ENDS_WITHIN: Duration = Duration::from_secs(5);
+const POLL_EVERY: Duration = Duration::from_millis(20);
+/// The pause of a committer without a server before it tries again.
 const RECONNECT_EVERY: Duration = Duration::from_millis(200);
 
-/// One committer.
 pub(crate) struct Committer {
     shared: Arc<Shared>,
     index: usize,
-    /// A lock that every connection of this committer holds for as long as it lives. A new connection has to wait for
-    /// it, so whatever the one before it was doing is decided by then.
+    /// The key of an advisory lock, held by every connection of this committer until the end of the
+    /// connection. A new connection waits for the lock, so all commits of earlier connections are
+    /// decided by then.
     lock: i64,
-    connection: Option<(Session, Life)>,
-    /// How many groups more take nothing for granted that a group before them found otherwise.
-    wary: u32,
+    connection: Option<(Session, ConnectionId)>,
+    /// Groups left that must re-read rows, after the cache was found stale.
+    locked_groups: u32,
 }
 
 impl Committer {
-    /// Connects.
     pub(crate) async fn start(shared: Arc<Shared>, index: usize) -> Result<Committer, OpenError> {
         let mut bytes = [0; 8];
         getrandom::fill(&mut bytes)
             .map_err(|error| OpenError::Failed(format!("no random bytes: {error}")))?;
         let mut committer =
-            Committer { shared, index, lock: i64::from_be_bytes(bytes), connection: None, wary: 0 };
+            Committer { shared, index, lock: i64::from_be_bytes(bytes), connection: None, locked_groups: 0 };
         committer.connect().await?;
         Ok(committer)
     }
@@ -55,10 +55,10 @@ impl Committer {
             if self.connection.is_none()
                 && let Err(error) = self.connect().await
             {
-                if waiting.is_over() {
+                if waiting.is_closed() {
                     return;
                 }
-                // While another committer is connected, the sets are better off with that one.
+                // A connected committer would serve the sets; without one they are turned away.
                 if self.shared.connected.load(Ordering::Acquire) == 0 {
                     self.turn_away(&waiting, &error.to_string()).await;
                 } else {
@@ -66,39 +66,39 @@ impl Committer {
                 }
                 continue;
             }
-            let Some((group, _taken)) = waiting.take().await else { return };
+            let Some((group, _in_progress)) = waiting.take().await else { return };
             self.commit(group).await;
         }
     }
 
-    /// Answers everything that comes while the server is not tried again.
+    /// Answers all sets as unavailable until the next attempt to connect.
     async fn turn_away(&self, waiting: &Waiting, why: &str) {
         let refusing = async {
-            while let Some((group, _taken)) = waiting.take().await {
+            while let Some((group, _in_progress)) = waiting.take().await {
                 unavailable(group, why);
             }
         };
-        // It ends by itself only when the store is closed.
+        // The loop ends before the timeout only if the store is closed.
         let _ = tokio::time::timeout(RECONNECT_EVERY, refusing).await;
     }
 
     async fn connect(&mut self) -> Result<(), OpenError> {
         let session = self.shared.connect(Purpose::Commit).await?;
-        let ours = async {
+        let locking = async {
             loop {
-                let rows = session.ask("SELECT pg_try_advisory_lock($1)", &[&self.lock]).await?;
+                let rows = session.query_once("SELECT pg_try_advisory_lock($1)", &[&self.lock]).await?;
                 if rows.first().is_some_and(|row| row.try_get(0).unwrap_or(false)) {
                     return Ok::<(), OpenError>(());
                 }
-                tokio::time::sleep(LOOK_EVERY).await;
+                tokio::time::sleep(POLL_EVERY).await;
             }
         };
-        let late = |_| OpenError::Unreachable("it still works for a connection that was lost".to_owned());
-        tokio::time::timeout(GONE_WITHIN, ours).await.map_err(late)??;
+        let late = |_| OpenError::Unreachable("the server still works on a lost connection".to_owned());
+        tokio::time::timeout(PREVIOUS_ENDS_WITHIN, locking).await.map_err(late)??;
         self.shared.memory.clear();
-        let life = self.shared.reborn(self.index);
+        let connection = self.shared.connected_again(self.index);
         self.shared.connected.fetch_add(1, Ordering::AcqRel);
-        self.connection = Some((session, life));
+        self.connection = Some((session, connection));
         Ok(())
     }
 
@@ -108,20 +108,20 @@ impl Committer {
         }
     }
 
-    /// Commits the group and answers every set in it.
+    /// Commits a group and answers every set in it.
     async fn commit(&mut self, group: Vec<Job>) {
-        let mut care = if self.wary == 0 { Care::Hopeful } else { Care::Trusting };
-        self.wary = self.wary.saturating_sub(1);
+        let mut mode = if self.locked_groups == 0 { ReadMode::Optimistic } else { ReadMode::Locked };
+        self.locked_groups = self.locked_groups.saturating_sub(1);
         for _ in 0..TRIES_MAX {
-            match self.attempt(&group, care).await {
+            match self.attempt(&group, mode, LockWait::Normal).await {
                 NextStep::Race(_) => {
-                    if care == Care::Hopeful {
-                        self.wary = WARY_FOR;
+                    if mode == ReadMode::Optimistic {
+                        self.locked_groups = LOCKED_FOR;
                     }
-                    care = Care::Thorough;
+                    mode = ReadMode::Locked;
                 }
                 NextStep::Broken(_) => {}
-                NextStep::AtFault(..) | NextStep::Held(_) => break,
+                NextStep::AtFault { .. } | NextStep::Held(_) => break,
                 next_step @ (NextStep::Durable(_) | NextStep::Untouched(_) | NextStep::Doubtful(_)) => {
                     return self.answer(group, next_step);
                 }
@@ -130,20 +130,24 @@ impl Committer {
         self.commit_one_by_one(group).await;
     }
 
-    /// One set hit a rule of the tables, or waits for a lock, or others were always faster. Alone, each gets the answer that is its own;
-    /// but who wants a row of somebody that was held up is held up, too, and nobody waits for long behind them all.
+    /// Tries the sets of a group separately, after a broken rule of the tables, a lock timeout or
+    /// repeated lost races, so that every set gets the right answer. A set is not tried if an
+    /// earlier set has already waited in vain for the same row. This bounds the wait of the later
+    /// sets.
     async fn commit_one_by_one(&mut self, group: Vec<Job>) {
-        let (mut held, mut waited) = (KeySet::default(), Duration::ZERO);
+        let (mut unavailable_rows, mut waited) = (KeySet::default(), Duration::ZERO);
         for job in group {
-            let wants = || job.set.changes().iter().filter(|change| !matches!(change, Change::Insert(_)));
-            let next_step = if waited >= HELD_WITHIN || wants().any(|change| held.contains(&change.key())) {
-                NextStep::Held("somebody else holds a row that others want, too".to_owned())
+            let changed = || job.set.changes().iter().filter(|change| !matches!(change, Change::Insert(_)));
+            let next_step = if waited >= LOCK_WAIT_MAX
+                || changed().any(|change| unavailable_rows.contains(&change.key()))
+            {
+                NextStep::Held("another transaction holds a row of this set".to_owned())
             } else {
                 let begun = Instant::now();
                 let next_step = self.attempt_alone(&job).await;
                 if matches!(next_step, NextStep::Held(_)) {
                     waited = waited.saturating_add(begun.elapsed());
-                    held.extend(wants().map(Change::key));
+                    unavailable_rows.extend(changed().map(Change::key));
                 }
                 next_step
             };
@@ -154,7 +158,7 @@ impl Committer {
     async fn attempt_alone(&mut self, job: &Job) -> NextStep {
         let mut next_step = NextStep::Untouched(String::new());
         for _ in 0..TRIES_MAX {
-            next_step = self.attempt(std::slice::from_ref(job), Care::Alone).await;
+            next_step = self.attempt(std::slice::from_ref(job), ReadMode::Locked, LockWait::Short).await;
             if !matches!(next_step, NextStep::Race(_) | NextStep::Held(_) | NextStep::Broken(_)) {
                 break;
             }
@@ -162,8 +166,8 @@ impl Committer {
         next_step
     }
 
-    /// Tries a group on the connection at hand, or on a new one if that is gone.
-    async fn attempt(&mut self, group: &[Job], care: Care) -> NextStep {
+    /// Tries a group on the current connection, or on a new one if that has ended.
+    async fn attempt(&mut self, group: &[Job], mode: ReadMode, wait: LockWait) -> NextStep {
         if self.connection.as_ref().is_some_and(|(session, _)| session.is_closed()) {
             self.disconnect();
         }
@@ -175,17 +179,17 @@ impl Committer {
         {
             return NextStep::Untouched(error.to_string());
         }
-        let Some((session, life)) = &self.connection else {
+        let Some((session, connection)) = &self.connection else {
             return NextStep::Untouched("there is no connection".to_owned());
         };
-        let after = self.shared.seen();
-        let (next_step, keep) = attempt::attempt(session, &self.shared, group, care).await;
+        let after = self.shared.last_known_position();
+        let (next_step, keep) = attempt::attempt(session, &self.shared, group, mode, wait).await;
         if !matches!(next_step, NextStep::Durable(_)) {
             self.shared.memory.forget(group.iter().flat_map(|job| job.set.changes()).map(Change::key));
         }
         if matches!(next_step, NextStep::Doubtful(_)) {
             for job in group {
-                self.shared.doubt(job.set.id(), Doubt { life: *life, after });
+                self.shared.doubt(job.set.id(), Doubt { connection: *connection, after });
             }
         }
         if !keep {
@@ -194,19 +198,20 @@ impl Committer {
         next_step
     }
 
-    /// A refusal may rest on a neighbour's write, so it counts only once the group is durable.
+    /// Answers the sets. A refusal may depend on a write of another set in the group, so refusals
+    /// also wait until the group is durable.
     fn answer(&self, group: Vec<Job>, next_step: NextStep) {
-        let mut sleepers = Sleepers::default();
+        let mut wakes = WakeBatch::default();
         match next_step {
             NextStep::Durable(verdicts) => {
                 for (job, verdict) in group.into_iter().zip(verdicts) {
                     match verdict {
                         Verdict::Committed(receipt) => {
-                            self.shared.saw(job.set.id(), receipt);
-                            job.answer(Ok(receipt), &mut sleepers);
+                            self.shared.observe_commit(job.set.id(), receipt);
+                            job.answer(Ok(receipt), &mut wakes);
                         }
                         Verdict::Refused(refusal) => {
-                            job.answer(Err(CommitError::Refused(refusal)), &mut sleepers);
+                            job.answer(Err(CommitError::Refused(refusal)), &mut wakes);
                         }
                     }
                 }
@@ -217,14 +222,14 @@ impl Committer {
             }
             NextStep::Untouched(why) | NextStep::Broken(why) => unavailable(group, &why),
             NextStep::Race(why) | NextStep::Held(why) => {
-                tracing::debug!(%why, "other writers are in the way");
+                tracing::debug!(%why, "conflicts with other writers");
                 for job in group {
-                    job.answer(Err(CommitError::Conflict), &mut sleepers);
+                    job.answer(Err(CommitError::Conflict), &mut wakes);
                 }
             }
-            // Its id tells that it is there, and from when.
-            NextStep::AtFault(_, true) => in_doubt(group),
-            NextStep::AtFault(why, false) => {
+            // A set of this id is committed already; its id resolves the doubt.
+            NextStep::AtFault { committed: true, .. } => in_doubt(group),
+            NextStep::AtFault { why, committed: false } => {
                 unavailable(
                     group,
                     &format!("the database refused the set, which is a defect to report: {why}"),
@@ -241,16 +246,16 @@ impl Drop for Committer {
 }
 
 fn in_doubt(group: Vec<Job>) {
-    let mut sleepers = Sleepers::default();
+    let mut wakes = WakeBatch::default();
     for job in group {
         let id = job.set.id();
-        job.answer(Err(CommitError::InDoubt(id)), &mut sleepers);
+        job.answer(Err(CommitError::InDoubt(id)), &mut wakes);
     }
 }
 
 fn unavailable(group: Vec<Job>, why: &str) {
-    let mut sleepers = Sleepers::default();
+    let mut wakes = WakeBatch::default();
     for job in group {
-        job.answer(Err(CommitError::Unavailable(why.to_owned())), &mut sleepers);
+        job.answer(Err(CommitError::Unavailable(why.to_owned())), &mut wakes);
     }
 }

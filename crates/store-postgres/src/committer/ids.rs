@@ -1,58 +1,60 @@
-//! Ids of the sets that this process has in hand or has just committed: the store takes one only once.
+//! Ids of the sets that this process is committing or has recently committed. The store commits an
+//! id only once.
 //!
-//! Sets have minted ids, which only the process knows that minted them, and it sends a set again within moments or not at all. So what
-//! is remembered here is what an index over all ids ever committed would tell, without an entry in it for each set.
+//! Set ids are minted: only the minting process knows an id, and it sends a set again within
+//! moments or never. This memory therefore stands in for an index over all ids ever committed,
+//! without the cost of an index entry per set.
 
 use counterfoil_core::types::id::SetId;
 use counterfoil_store::CommitReceipt;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Ids of one generation; there are two. Seconds of the most that a process commits.
+/// The capacity of one of the two generations: some seconds of commits at full load.
 const IDS_MAX: usize = 65_536;
 
-/// What is known.
 #[derive(Debug, Default)]
 pub(crate) struct Ids(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
-    in_hand: HashSet<SetId>,
+    in_progress: HashSet<SetId>,
     young: HashMap<SetId, CommitReceipt>,
     old: HashMap<SetId, CommitReceipt>,
 }
 
-/// What became of a set so far, if anything is known of it.
+/// The known state of a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// It waits, or a committer is at it.
-    InHand,
+    /// The set is queued or being committed.
+    InProgress,
     Committed(CommitReceipt),
 }
 
-/// An id in hand, until this is dropped.
+/// Marks an id as in progress until dropped.
 #[derive(Debug)]
-pub(crate) struct InHand {
+pub(crate) struct InProgressId {
     ids: Arc<Ids>,
     id: SetId,
 }
 
 impl Ids {
-    /// Takes the id in hand, unless it is. Whether its set is committed is asked when nothing in the set itself speaks against it.
-    pub(super) fn take(self: &Arc<Ids>, id: SetId) -> Option<InHand> {
-        self.known().in_hand.insert(id).then(|| InHand { ids: Arc::clone(self), id })
+    /// Marks an id as in progress, or returns `None` if it already is. The committer checks later
+    /// whether the set is committed, after the judge has admitted it.
+    pub(super) fn take(self: &Arc<Ids>, id: SetId) -> Option<InProgressId> {
+        self.known().in_progress.insert(id).then(|| InProgressId { ids: Arc::clone(self), id })
     }
 
     pub(crate) fn standing(&self, id: SetId) -> Option<Standing> {
         self.known().standing(id)
     }
 
-    /// The set is known to be committed.
+    /// Records a committed set.
     pub(crate) fn committed(&self, id: SetId, receipt: CommitReceipt) {
         let mut known = self.known();
         let Known { young, old, .. } = &mut *known;
         if young.len() >= IDS_MAX {
-            // Emptied, not given back: nobody waits while it grows again.
+            // `clear` keeps the allocation, so later inserts do not pay for growth.
             std::mem::swap(young, old);
             young.clear();
         }
@@ -69,21 +71,21 @@ impl Known {
         let committed = self.young.get(&id).or_else(|| self.old.get(&id));
         match committed {
             Some(receipt) => Some(Standing::Committed(*receipt)),
-            None => self.in_hand.contains(&id).then_some(Standing::InHand),
+            None => self.in_progress.contains(&id).then_some(Standing::InProgress),
         }
     }
 }
 
-impl InHand {
-    /// Its set is committed.
+impl InProgressId {
+    /// Records that the set is committed.
     pub(super) fn committed(&self, receipt: CommitReceipt) {
         self.ids.committed(self.id, receipt);
     }
 }
 
-impl Drop for InHand {
+impl Drop for InProgressId {
     fn drop(&mut self) {
-        self.ids.known().in_hand.remove(&self.id);
+        self.ids.known().in_progress.remove(&self.id);
     }
 }
 
@@ -100,18 +102,18 @@ mod tests {
     }
 
     #[test]
-    fn an_id_in_hand_is_not_taken_again_until_it_is_let_go() {
+    fn an_id_in_progress_is_refused_until_it_is_dropped() {
         let ids = Arc::new(Ids::default());
-        let in_hand = ids.take(ID).unwrap();
+        let in_progress = ids.take(ID).unwrap();
         assert!(ids.take(ID).is_none());
-        assert_eq!(ids.standing(ID), Some(Standing::InHand));
-        drop(in_hand);
+        assert_eq!(ids.standing(ID), Some(Standing::InProgress));
+        drop(in_progress);
         assert_eq!(ids.standing(ID), None);
         assert!(ids.take(ID).is_some());
     }
 
     #[test]
-    fn a_committed_set_is_known_for_as_long_as_it_may_come_again() {
+    fn a_committed_id_is_remembered_for_a_bounded_number_of_commits() {
         let ids = Arc::new(Ids::default());
         ids.take(ID).unwrap().committed(receipt(1));
         let others = |first: i64| {
@@ -123,6 +125,6 @@ mod tests {
         let _again = ids.take(ID).unwrap();
         assert_eq!(ids.standing(ID), Some(Standing::Committed(receipt(1))));
         others(2_000_000);
-        assert_eq!(ids.standing(ID), Some(Standing::InHand), "memory has a bound");
+        assert_eq!(ids.standing(ID), Some(Standing::InProgress), "memory has a bound");
     }
 }

@@ -1,30 +1,32 @@
-//! Rows this process wrote and will soon write again, so that they need not be read back.
+//! A cache of rows written by this process, which will soon write most of them again and need not
+//! read them back.
 //!
-//! Nothing is decided by memory alone. Each row is kept with the number of the transaction that wrote it; who relies on
-//! it writes only if the row in the table is still that transaction's (`xmin`), which wrote the row once, so it is the
-//! same row. A write that finds another one fails as a whole, and a refusal is never given from memory.
+//! The cache never decides anything. A row is stored with the number of the writing transaction. A
+//! group that uses the row writes only if the row in the table still has that number (`xmin`). A
+//! transaction writes a row once, so an equal `xmin` means an equal row. A mismatch fails the whole
+//! write, and no refusal is based on the cache.
 
 use crate::clock::monotonic;
-use crate::tables::Place;
+use crate::tables::TableId;
 use counterfoil_core::payments::charge::ChargeStatus;
 use counterfoil_core::payments::{operation, payout};
 use counterfoil_store::{KeyMap, Row, RowKey};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Rows of one generation; there are two. More than are in flight at any time.
+/// The capacity of one of the two generations. More rows than this are never in flight.
 const ROWS_MAX: usize = 16_384;
-/// How long a generation takes rows. Transaction numbers come round after 2^32; nothing is remembered for that long.
+/// The time for which a generation takes rows. Transaction numbers wrap around after 2^32; no row
+/// is cached for that long.
 const GENERATION: Duration = Duration::from_mins(5);
 
-/// A row, and the transaction that wrote it as the server spells it.
+/// A row and the transaction that wrote it, as text.
 #[derive(Clone, Debug)]
 pub(crate) struct Remembered {
     pub(crate) row: Arc<Row>,
     pub(crate) by: Arc<str>,
 }
 
-/// What is remembered.
 #[derive(Debug)]
 pub(crate) struct Memory(Mutex<Generations>);
 
@@ -44,12 +46,15 @@ impl Memory {
         }))
     }
 
-    /// Whether rows there may be on their way (see [`is_on_its_way`]); others are never remembered.
-    pub(super) const fn is_of(place: Place) -> bool {
-        matches!(place, Place::Claim | Place::Charge | Place::Operation | Place::Payout | Place::Outbox)
+    /// Whether rows of this table are ever cached (see [`is_in_progress`]).
+    pub(super) const fn caches(table_id: TableId) -> bool {
+        matches!(
+            table_id,
+            TableId::Claim | TableId::Charge | TableId::Operation | TableId::Payout | TableId::Outbox
+        )
     }
 
-    /// All of these rows, or nothing if one is missing.
+    /// All of these rows, or `None` if one is missing.
     pub(super) fn recall<'k>(&self, keys: impl Iterator<Item = &'k RowKey>) -> Option<KeyMap<Remembered>> {
         let mut rows = self.generations(monotonic());
         let rows = &mut *rows;
@@ -60,25 +65,24 @@ impl Memory {
         .collect()
     }
 
-    /// Whether a row of that key is remembered.
-    pub(super) fn has(&self, key: &RowKey) -> bool {
+    pub(super) fn contains(&self, key: &RowKey) -> bool {
         let rows = self.generations(monotonic());
         rows.young.contains_key(key) || rows.old.contains_key(key)
     }
 
-    /// The transaction `by` left these rows, or none under their keys.
+    /// Records rows written or removed by the transaction `by`.
     pub(super) fn wrote(&self, rows: impl Iterator<Item = (RowKey, Option<Arc<Row>>)>, by: &Arc<str>) {
         let mut known = self.generations(monotonic());
         for (key, row) in rows {
             known.old.remove(&key);
-            match row.filter(|row| is_on_its_way(row)) {
+            match row.filter(|row| is_in_progress(row)) {
                 Some(row) => known.young.insert(key, Remembered { row, by: Arc::clone(by) }),
                 None => known.young.remove(&key),
             };
         }
     }
 
-    /// What is remembered of these rows may be wrong.
+    /// Removes rows that may be stale.
     pub(super) fn forget(&self, keys: impl Iterator<Item = RowKey>) {
         let mut rows = self.generations(monotonic());
         for key in keys {
@@ -87,7 +91,8 @@ impl Memory {
         }
     }
 
-    /// Another server may be behind the next connection, with transactions of its own under the same numbers.
+    /// Empties the cache before a new connection: another server may use the same numbers for other
+    /// transactions.
     pub(super) fn clear(&self) {
         let mut rows = self.generations(monotonic());
         rows.young.clear();
@@ -108,8 +113,8 @@ impl Memory {
     }
 }
 
-/// Whether the row will be written again by who wrote it, and soon.
-fn is_on_its_way(row: &Row) -> bool {
+/// Whether this process will soon write the row again.
+fn is_in_progress(row: &Row) -> bool {
     match row {
         Row::Claim(claim) => claim.sweep_at().is_none(),
         Row::Charge(charge) => {

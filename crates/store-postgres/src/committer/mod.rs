@@ -1,9 +1,9 @@
-//! The tasks that write: each takes every set that waits, locks and reads the rows they name, lets the judge decide
-//! set after set, writes those that hold in one transaction, and then answers each.
+//! The committers. A committer takes queued sets as a group, reads and locks rows, lets the judge
+//! decide set after set, writes the admitted sets in a single transaction, and answers all callers.
 //!
-//! Promises: a set is answered as committed only after the server has confirmed its group; one set's refusal leaves its
-//! neighbours alone; the queue is bounded; nobody waits for ever. Rows are locked and inserted in one order by all
-//! processes, so groups wait for each other but never in a circle.
+//! Promises: a set is answered as committed only after the server has confirmed its group. A
+//! refused set does not affect the others. The queue and all waits are bounded. All processes lock
+//! and insert rows in the same order, so groups wait for each other without deadlocks.
 
 mod answer;
 mod attempt;

@@ -1,10 +1,10 @@
-//! The bounded queue in front of the committers, and how it is parted into groups.
+//! The bounded queue in front of the committers, and its division into groups.
 //!
-//! Promises: a set is taken by one committer once, also if one stops taking half-way; nobody is left behind twice, and nobody is waited
-//! for longer than [`PATIENCE`].
+//! Promises: exactly one committer takes a set, also if a `take` is cancelled. No
+//! set is left behind twice. A group waits for more sets for at most [`MORE_WITHIN`].
 
-use super::answer::{Answer, Answered, Sleepers, answer};
-use super::ids::{Ids, InHand};
+use super::answer::{Answer, Answered, WakeBatch, answer};
+use super::ids::{Ids, InProgressId};
 use counterfoil_core::types::limits::{COMMIT_QUEUE_MAX, SETS_PER_GROUP_MAX};
 use counterfoil_store::codec::touched;
 use counterfoil_store::{Change, ChangeSet, CommitError, CommitReceipt};
@@ -16,87 +16,88 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{Mutex, Notify, mpsc};
 use tokio::time::{Instant, timeout_at};
 
-/// From so many sets of one kind on, a group is of that kind only. What adds rows and what changes some are different
-/// statements; one that does both costs nearly as much as two, so it only pays for few.
-const APART: usize = 8;
-/// A group is worth its costs if it is at least this part of what other committers have in hand. A smaller one waits for
-/// those: they are about to answer, and who is answered comes back.
-const WORTH: usize = 4;
-/// But not for long: they may be held up.
-const PATIENCE: Duration = Duration::from_millis(3);
+/// From this number of sets on, insertions and changes form separate groups. Insertions and changes
+/// are different statements. A combined statement costs nearly as much as two, so only small groups
+/// are mixed.
+const SEPARATE_FROM: usize = 8;
+/// A group smaller than 1/4 of the sets in progress waits for them: their committers will answer
+/// soon, and the answered callers send new sets.
+const SMALL_PART: usize = 4;
+/// The limit of that wait, because the other committer may be blocked.
+const MORE_WITHIN: Duration = Duration::from_millis(3);
 
-/// A set that waits, with what can be prepared by its caller.
+/// A queued set, with the data that its caller prepared.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(super) set: ChangeSet,
-    /// What it touches, to store.
+    /// The encoded keys of the set's rows.
     pub(super) touched: Vec<u8>,
-    id: InHand,
+    id: InProgressId,
     answer: Answer<Result<CommitReceipt, CommitError>>,
 }
 
 impl Job {
-    fn new(set: ChangeSet, id: InHand) -> (Job, Answered<Result<CommitReceipt, CommitError>>) {
+    fn new(set: ChangeSet, id: InProgressId) -> (Job, Answered<Result<CommitReceipt, CommitError>>) {
         let (answer, answered) = answer();
         let touched = touched::encode(set.changes().iter().map(Change::key));
         (Job { set, touched, id, answer }, answered)
     }
 
-    /// Answers; who waits is woken with the others.
-    pub(super) fn answer(self, result: Result<CommitReceipt, CommitError>, sleepers: &mut Sleepers) {
+    /// Answers the caller. The batch wakes the caller's task.
+    pub(super) fn answer(self, result: Result<CommitReceipt, CommitError>, wakes: &mut WakeBatch) {
         let Job { id, answer, .. } = self;
         if let Ok(receipt) = result {
             id.committed(receipt);
         }
-        // Who is told asks at once.
+        // The id must be free before the caller is woken: the caller may send the set again at
+        // once.
         drop(id);
-        // Nobody may wait any more: the caller went away, the commit stands.
-        answer.give(result, sleepers);
+        answer.give(result, wakes);
     }
 
-    /// Whether it is about rows that are there, and not only about new ones.
+    /// Whether the set changes existing rows.
     fn changes_rows(&self) -> bool {
         self.set.changes().iter().any(|change| !matches!(change, Change::Insert(_)))
     }
 }
 
-/// The way to the committers.
+/// The sending end of the queue.
 #[derive(Debug)]
 pub(crate) struct Queue {
     jobs: mpsc::Sender<Job>,
     ids: Arc<Ids>,
 }
 
-/// Where the committers take their groups from.
+/// The receiving end of the queue, shared by the committers.
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    line: Mutex<Line>,
-    /// How many sets committers have in hand.
-    in_hand: AtomicUsize,
-    /// One of them is done with its group.
+    pending: Mutex<Pending>,
+    /// The number of sets that committers are working on.
+    in_progress: AtomicUsize,
+    /// Signalled when a committer has finished a group.
     done: Notify,
 }
 
-/// Sets that wait.
+/// The queued sets.
 #[derive(Debug)]
-struct Line {
+struct Pending {
     coming: mpsc::Receiver<Job>,
-    /// Those at its head, at most as many as a group takes.
+    /// The first sets of the queue, at most as many as fit in a group.
     next: VecDeque<Job>,
-    /// Whether the group before left those at its very head behind.
+    /// Whether the previous group left the oldest sets behind.
     left_behind: bool,
 }
 
-/// A group, in the hands of who took it until this is dropped.
+/// Counts a group as in progress until dropped.
 #[derive(Debug)]
-pub(super) struct Taken<'w> {
+pub(super) struct InProgressGroup<'w> {
     waiting: &'w Waiting,
     sets: usize,
 }
 
-impl Drop for Taken<'_> {
+impl Drop for InProgressGroup<'_> {
     fn drop(&mut self) {
-        self.waiting.in_hand.fetch_sub(self.sets, Ordering::AcqRel);
+        self.waiting.in_progress.fetch_sub(self.sets, Ordering::AcqRel);
         self.waiting.done.notify_one();
     }
 }
@@ -104,16 +105,19 @@ impl Drop for Taken<'_> {
 impl Queue {
     pub(crate) fn new(ids: Arc<Ids>) -> (Queue, Arc<Waiting>) {
         let (jobs, coming) = mpsc::channel(COMMIT_QUEUE_MAX);
-        let line = Mutex::new(Line { coming, next: VecDeque::new(), left_behind: false });
-        (Queue { jobs, ids }, Arc::new(Waiting { line, in_hand: AtomicUsize::new(0), done: Notify::new() }))
+        let pending = Mutex::new(Pending { coming, next: VecDeque::new(), left_behind: false });
+        (
+            Queue { jobs, ids },
+            Arc::new(Waiting { pending, in_progress: AtomicUsize::new(0), done: Notify::new() }),
+        )
     }
 
-    /// Hands a set over and waits for its answer. The set is committed or refused even if nobody waits any more.
+    /// Queues a set and waits for its answer. Dropping the future does not cancel the set.
     pub(crate) async fn commit(&self, set: ChangeSet) -> Result<CommitReceipt, CommitError> {
         let id = set.id();
-        // Until it is known what becomes of it, somebody else is in the way.
-        let Some(in_hand) = self.ids.take(id) else { return Err(CommitError::Conflict) };
-        let (job, answered) = Job::new(set, in_hand);
+        // The same set is in progress, so its outcome is not known yet.
+        let Some(in_progress) = self.ids.take(id) else { return Err(CommitError::Conflict) };
+        let (job, answered) = Job::new(set, in_progress);
         match self.jobs.try_send(job) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => return Err(CommitError::Throttled),
@@ -121,46 +125,53 @@ impl Queue {
                 return Err(CommitError::Unavailable("the store's committers have ended".to_owned()));
             }
         }
-        // No answer means that a committer died with the set in its hands: it may have been written.
+        // A missing answer means that a committer died while working on the set, which may be
+        // written.
         answered.await.unwrap_or(Err(CommitError::InDoubt(id)))
     }
 }
 
 impl Waiting {
-    /// A group of sets that wait, at least one; nothing once the store is closed. Who is ready to run may run first: those
-    /// that a group has just answered come back at once and would else be split over many small groups, each with a
-    /// group's costs. Otherwise more is waited for only while so few wait that they had better go with those in hand.
-    pub(super) async fn take(&self) -> Option<(Vec<Job>, Taken<'_>)> {
-        let mut line = self.line.lock().await;
-        if line.next.is_empty() {
-            let first = line.coming.recv().await?;
-            line.next.push_back(first);
+    /// A group of at least one set, or `None` once the store is closed. Tasks that are ready run
+    /// first: callers that a group has just answered send new sets at once, which would otherwise
+    /// spread over many small groups. Beyond that, the group waits only while it is small compared
+    /// to the sets in progress.
+    pub(super) async fn take(&self) -> Option<(Vec<Job>, InProgressGroup<'_>)> {
+        let mut pending = self.pending.lock().await;
+        if pending.next.is_empty() {
+            let first = pending.coming.recv().await?;
+            pending.next.push_back(first);
         }
-        line.fill().await;
-        let latest = Instant::now() + PATIENCE;
-        while !self.is_worth(&line) && timeout_at(latest, line.more(&self.done)).await.is_ok() {
-            line.fill().await;
+        pending.fill().await;
+        let latest = Instant::now() + MORE_WITHIN;
+        while !self.is_large_enough(&pending)
+            && timeout_at(latest, pending.wait_for_more(&self.done)).await.is_ok()
+        {
+            pending.fill().await;
         }
-        let group = line.group();
-        self.in_hand.fetch_add(group.len(), Ordering::AcqRel);
-        let taken = Taken { waiting: self, sets: group.len() };
-        Some((group, taken))
+        let group = pending.next_group();
+        self.in_progress.fetch_add(group.len(), Ordering::AcqRel);
+        let in_progress = InProgressGroup { waiting: self, sets: group.len() };
+        Some((group, in_progress))
     }
 
-    fn is_worth(&self, line: &Line) -> bool {
-        line.next.len().saturating_mul(WORTH) >= self.in_hand.load(Ordering::Acquire)
+    fn is_large_enough(&self, pending: &Pending) -> bool {
+        pending.next.len().saturating_mul(SMALL_PART) >= self.in_progress.load(Ordering::Acquire)
     }
 
-    /// Whether the store is closed and nothing waits. While another committer waits at the line it is not: that one would have ended.
-    pub(super) fn is_over(&self) -> bool {
-        let line = self.line.try_lock();
-        line.is_ok_and(|line| line.next.is_empty() && line.coming.is_closed() && line.coming.is_empty())
+    /// Whether the store is closed and the queue empty. A locked queue means no: a committer that
+    /// waits in `take` would have ended.
+    pub(super) fn is_closed(&self) -> bool {
+        let pending = self.pending.try_lock();
+        pending.is_ok_and(|pending| {
+            pending.next.is_empty() && pending.coming.is_closed() && pending.coming.is_empty()
+        })
     }
 }
 
-impl Line {
+impl Pending {
     async fn fill(&mut self) {
-        // Once for those who have been answered to be woken, once for them to run.
+        // The first yield wakes the answered callers, the second lets them run.
         tokio::task::yield_now().await;
         tokio::task::yield_now().await;
         while self.next.len() < SETS_PER_GROUP_MAX
@@ -170,19 +181,20 @@ impl Line {
         }
     }
 
-    /// Waits for another set, or until a committer is done.
-    async fn more(&mut self, done: &Notify) {
+    /// Waits for another set or for a committer to finish.
+    async fn wait_for_more(&mut self, done: &Notify) {
         tokio::select! {
             Some(job) = self.coming.recv() => self.next.push_back(job),
             () = done.notified() => {}
         }
     }
 
-    /// All that wait; or those of the kind that most are of, if the others were not left behind before.
-    fn group(&mut self) -> Vec<Job> {
+    /// All queued sets, or only the more frequent kind if both kinds are numerous and no set was
+    /// left behind by the previous group.
+    fn next_group(&mut self) -> Vec<Job> {
         let changing = self.next.iter().filter(|job| job.changes_rows()).count();
         let adding = self.next.len().saturating_sub(changing);
-        if self.left_behind || changing.max(adding) < APART || changing.min(adding) == 0 {
+        if self.left_behind || changing.max(adding) < SEPARATE_FROM || changing.min(adding) == 0 {
             self.left_behind = false;
             return self.next.drain(..).collect();
         }
@@ -207,8 +219,8 @@ mod tests {
     }
 
     fn send(queue: &Queue, set: ChangeSet) {
-        let in_hand = queue.ids.take(set.id()).unwrap();
-        queue.jobs.try_send(Job::new(set, in_hand).0).unwrap();
+        let in_progress = queue.ids.take(set.id()).unwrap();
+        queue.jobs.try_send(Job::new(set, in_progress).0).unwrap();
     }
 
     fn queued(adding: i64, changed: i64) -> (Queue, Arc<Waiting>) {
@@ -225,17 +237,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn few_sets_go_together_whatever_they_are() {
+    async fn few_sets_share_a_group_regardless_of_kind() {
         let (_queue, waiting) = queued(7, 7);
         assert_eq!(kinds(&waiting.take().await.unwrap().0), (7, 7));
     }
 
     #[tokio::test]
-    async fn many_of_a_kind_go_alone_and_the_others_with_whoever_comes_next() {
+    async fn many_sets_of_a_kind_form_a_group_and_the_others_join_the_next() {
         let (queue, waiting) = queued(8, 9);
-        let (group, taken) = waiting.take().await.unwrap();
+        let (group, in_progress) = waiting.take().await.unwrap();
         assert_eq!(kinds(&group), (0, 9));
-        drop(taken);
+        drop(in_progress);
         for number in 200..230 {
             send(&queue, changing(number));
         }
@@ -243,27 +255,27 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_set_alone_goes_with_those_that_a_committer_is_about_to_answer() {
+    async fn a_single_set_waits_for_the_sets_in_progress() {
         let (queue, waiting) = queued(9, 0);
-        let (group, taken) = waiting.take().await.unwrap();
+        let (group, in_progress) = waiting.take().await.unwrap();
         assert_eq!(group.len(), 9);
         send(&queue, changing(1));
         let next = async {
-            let (group, _taken) = waiting.take().await.unwrap();
+            let (group, _in_progress) = waiting.take().await.unwrap();
             kinds(&group)
         };
         let answered = async {
             for number in 2..4 {
                 send(&queue, changing(number));
             }
-            drop(taken);
+            drop(in_progress);
         };
         let (kinds, ()) = tokio::join!(next, answered);
         assert_eq!(kinds, (0, 3));
     }
 
     #[tokio::test]
-    async fn nobody_waits_for_a_committer_that_is_held_up() {
+    async fn a_blocked_committer_is_not_waited_for() {
         let (queue, waiting) = queued(9, 0);
         let _held_up = waiting.take().await.unwrap();
         send(&queue, changing(1));
@@ -271,26 +283,26 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_asks_whether_it_is_over_does_not_wait_for_who_waits_for_sets() {
+    async fn is_closed_does_not_wait_for_a_pending_take() {
         let (queue, waiting) = queued(0, 0);
         let mut taking = Box::pin(waiting.take());
         let asked = poll_fn(|context| {
             assert!(taking.as_mut().poll(context).is_pending());
-            Poll::Ready(waiting.is_over())
+            Poll::Ready(waiting.is_closed())
         });
         assert!(!asked.await);
         drop(queue);
         assert!(taking.await.is_none());
-        assert!(waiting.is_over());
+        assert!(waiting.is_closed());
     }
 
     #[tokio::test]
-    async fn who_stops_taking_half_way_loses_nothing() {
+    async fn a_cancelled_take_loses_nothing() {
         let (queue, waiting) = queued(9, 0);
         let held_up = waiting.take().await.unwrap();
         send(&queue, changing(1));
         let mut taking = Box::pin(waiting.take());
-        // Until it has the set out of the queue.
+        // Poll until the set has left the channel.
         while queue.jobs.capacity() < COMMIT_QUEUE_MAX {
             let once = poll_fn(|context| Poll::Ready(taking.as_mut().poll(context).is_pending()));
             assert!(once.await);

@@ -1,4 +1,5 @@
-//! One connection: how it is opened, what it insists on, its prepared statements, and whether the server warned.
+//! A connection: how it is opened and configured, its prepared statements, and the server's
+//! warnings.
 
 mod pipeline;
 mod target;
@@ -19,26 +20,25 @@ use tokio_postgres::error::Severity;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, Error, Row, Socket, Statement};
 
-/// What a connection is for.
+/// The purpose of a connection, which determines its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// It commits.
     Commit,
-    /// It only reads, and the server holds it to that.
+    /// Reads. The server enforces `default_transaction_read_only`.
     Read,
-    /// It changes tables.
     Migrate,
 }
 
-/// Every statement of the store has an index made for it. Left alone, the planner would read small tables whole, and
-/// keep that plan while they grow; planning anew for every group would cost more than running it.
+/// Every statement has a matching index. Without these settings the planner would scan small tables
+/// and keep the generic plan while the tables grow. Planning every group again would cost more than
+/// running it.
 const PLANS: &str = "SET search_path = counterfoil, pg_temp; SET TimeZone = 'UTC'; SET jit = off; \
     SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; \
     SET enable_mergejoin = off; SET enable_bitmapscan = off; SET client_min_messages = warning; ";
 
-/// No server waits for ever for us, nor we for a lock. A transaction of ours that hears nothing is of a process that
-/// is gone. What a commit waits for is said by this session, also where it is as it should be: else it would follow the server's
-/// configuration, whoever changes that.
+/// Locks, statements and idle transactions have timeouts: an idle transaction belongs to a dead
+/// process. `synchronous_commit` is set explicitly, also if it has the right value, because a
+/// session without its own value follows later changes of the server's configuration.
 const COMMIT: &str = "SET default_transaction_isolation = 'read committed'; SET lock_timeout = '2s'; \
     SET statement_timeout = '10s'; SET idle_in_transaction_session_timeout = '10s'; \
     SELECT set_config('synchronous_commit', \
@@ -47,31 +47,30 @@ const COMMIT: &str = "SET default_transaction_isolation = 'read committed'; SET 
 const READ: &str = "SET statement_timeout = '10s'; SET idle_in_transaction_session_timeout = '10s'; \
     SET default_transaction_read_only = on";
 
-/// Tables are changed without waiting for long: a waiting lock would stop every server behind it.
+/// Lock timeouts are short, because every server would queue behind a waiting exclusive lock.
 const MIGRATE: &str = "SET search_path = counterfoil, pg_temp; SET lock_timeout = '1s'; \
     SET statement_timeout = '60s'; SET client_min_messages = warning";
 
-/// Words that may wait to be heard.
-const WORDS_MAX: usize = 4_096;
+/// The bound of queued notifications.
+const NOTIFICATIONS_MAX: usize = 4_096;
 
-/// A connection.
 #[derive(Debug)]
 pub(crate) struct Session {
     client: Client,
     statements: Mutex<HashMap<&'static str, Statement>>,
     warned: Arc<AtomicBool>,
-    words: mpsc::Receiver<String>,
+    notifications: mpsc::Receiver<String>,
     driver: JoinHandle<()>,
 }
 
 impl Session {
-    /// Connects to the first host that serves, and says of the first that does not why if none does.
+    /// Connects to the first usable host. If there is none, the error is that of the first host.
     pub(crate) async fn open(target: &Target, purpose: Purpose) -> Result<Session, OpenError> {
         let mut refused = None;
-        for (place, host) in target.hosts() {
+        for (index, host) in target.hosts() {
             match Session::at(host, target, purpose).await {
                 Ok(session) => {
-                    target.taken_by(place);
+                    target.used(index);
                     return Ok(session);
                 }
                 Err(error) => drop(refused.get_or_insert(error)),
@@ -80,19 +79,21 @@ impl Session {
         Err(refused.unwrap_or_else(no_answer))
     }
 
-    /// Connects to one host of a target, and refuses a server that cannot keep what it is told.
+    /// Connects to one host of a target, and refuses a server with unsafe settings.
     pub(crate) async fn at(host: &Config, target: &Target, purpose: Purpose) -> Result<Session, OpenError> {
         let connecting = tokio::time::timeout(target.within, host.connect(target.tls.clone()));
         let (client, connection) = connecting.await.map_err(|_| no_answer())??;
         let warned = Arc::new(AtomicBool::new(false));
-        let (reply, words) = mpsc::channel(WORDS_MAX);
-        let driver = tokio::spawn(drive(connection, Arc::clone(&warned), reply));
-        let session = Session { client, statements: Mutex::default(), warned, words, driver };
-        tokio::time::timeout(CONNECT_WITHIN, session.vet(purpose)).await.map_err(|_| no_answer())??;
+        let (sender, notifications) = mpsc::channel(NOTIFICATIONS_MAX);
+        let driver = tokio::spawn(drive(connection, Arc::clone(&warned), sender));
+        let session = Session { client, statements: Mutex::default(), warned, notifications, driver };
+        tokio::time::timeout(CONNECT_WITHIN, session.check_and_configure(purpose))
+            .await
+            .map_err(|_| no_answer())??;
         Ok(session)
     }
 
-    async fn vet(&self, purpose: Purpose) -> Result<(), OpenError> {
+    async fn check_and_configure(&self, purpose: Purpose) -> Result<(), OpenError> {
         let found = self
             .client
             .query_one(
@@ -130,7 +131,7 @@ impl Session {
         self.client.is_closed()
     }
 
-    /// Prepares what is not prepared yet.
+    /// Prepares the statements that are not prepared yet.
     pub(crate) async fn prepare(&self, wanted: &[&'static str]) -> Result<(), Error> {
         for &sql in wanted {
             if self.known().contains_key(sql) {
@@ -142,7 +143,7 @@ impl Session {
         Ok(())
     }
 
-    /// A prepared statement as a step of a pipeline. It must have been prepared.
+    /// A prepared statement as a step of a pipeline.
     pub(crate) fn query<'a>(
         &'a self,
         sql: &'static str,
@@ -162,19 +163,23 @@ impl Session {
         Box::pin(async move { self.client.batch_execute(sql).await.map(|()| Vec::new()) })
     }
 
-    /// One statement that is not worth preparing.
-    pub(crate) async fn ask(&self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
+    /// Runs a statement without preparing it.
+    pub(crate) async fn query_once(
+        &self,
+        sql: &str,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<Row>, Error> {
         self.client.query(sql, parameters).await
     }
 
-    /// Whether the server has warned since this was last asked.
+    /// Whether the server has warned since the last call.
     pub(crate) fn take_warning(&self) -> bool {
         self.warned.swap(false, Ordering::AcqRel)
     }
 
-    /// The next word on a channel this connection listens on; nothing once the connection has ended.
-    pub(crate) async fn word(&mut self) -> Option<String> {
-        self.words.recv().await
+    /// The payload of the next notification, or `None` once the connection has ended.
+    pub(crate) async fn notification(&mut self) -> Option<String> {
+        self.notifications.recv().await
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<&'static str, Statement>> {
@@ -184,21 +189,21 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // The socket closes with its driver, whatever the server is still about to say.
+        // Dropping the driver closes the socket.
         self.driver.abort();
     }
 }
 
-/// A server that keeps silent.
 pub(crate) fn no_answer() -> OpenError {
     OpenError::Unreachable("no answer".to_owned())
 }
 
-/// Moves messages until the connection ends. A warning is noted before the answer that follows it is passed on.
+/// Processes messages until the connection ends. A warning is recorded before the answer that
+/// follows it is delivered.
 async fn drive(
     mut connection: Connection<Socket, tls::Stream>,
     warned: Arc<AtomicBool>,
-    reply: mpsc::Sender<String>,
+    sender: mpsc::Sender<String>,
 ) {
     while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
         match message {
@@ -208,9 +213,9 @@ async fn drive(
                     warned.store(true, Ordering::Release);
                 }
             }
-            Ok(AsyncMessage::Notification(word)) => {
-                // Who listens looks now and then all the same: a word too many may be lost.
-                let _ = reply.try_send(word.payload().to_owned());
+            Ok(AsyncMessage::Notification(notification)) => {
+                // A full queue drops the notification. Waiters poll anyway.
+                let _ = sender.try_send(notification.payload().to_owned());
             }
             Ok(_) => {}
             Err(error) => {
@@ -221,19 +226,19 @@ async fn drive(
     }
 }
 
-/// What a connection finds in the database.
+/// The state of the database at the time of connecting.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ground {
+pub(crate) struct DatabaseState {
     pub(crate) secret: [u8; 32],
     pub(crate) position: u64,
     pub(crate) at: Time,
     pub(crate) server_us: i64,
 }
 
-impl Ground {
-    pub(crate) async fn look(session: &Session) -> Result<Ground, OpenError> {
+impl DatabaseState {
+    pub(crate) async fn read(session: &Session) -> Result<DatabaseState, OpenError> {
         let rows = session
-            .ask(
+            .query_once(
                 "SELECT meta.value, head.position, head.at, \
                  (extract(epoch FROM clock_timestamp()) * 1000000)::bigint \
                  FROM counterfoil.head, counterfoil.meta WHERE head.one AND meta.name = 'secret'",
@@ -243,9 +248,9 @@ impl Ground {
         let row = rows.first().ok_or(OpenError::NotMigrated)?;
         let secret: &[u8] = row.try_get(0)?;
         let position: i64 = row.try_get(1)?;
-        Ok(Ground {
+        Ok(DatabaseState {
             secret: secret.try_into().map_err(|_| {
-                OpenError::Failed("the store's secret has another length than 32 bytes".to_owned())
+                OpenError::Failed("the secret of the store does not have 32 bytes".to_owned())
             })?,
             position: u64::try_from(position).unwrap_or(0),
             at: Time::from_ms(row.try_get(2)?),

@@ -1,4 +1,4 @@
-//! Several statements on their way at once: all are sent before the first answer is waited for, in order.
+//! Pipelining: several statements are sent in order before the first answer arrives.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;

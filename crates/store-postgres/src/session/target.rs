@@ -1,4 +1,4 @@
-//! Where the server is and how to talk to it: the store's URL, read.
+//! The parsed store URL: hosts, TLS and timeouts.
 
 use super::tls::{Check, Connector};
 use crate::error::{OpenError, reason};
@@ -9,32 +9,33 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode};
 
-/// How long a server may take to answer a new connection.
+/// The time limit for a new connection.
 pub(crate) const CONNECT_WITHIN: Duration = Duration::from_secs(5);
-/// How long an address is tried, if the URL does not say: long enough for a packet that is lost twice.
+/// The default time limit for an address: long enough for a packet that is lost twice.
 const ADDRESS_WITHIN: Duration = Duration::from_secs(4);
-/// … where others can be tried as well.
-const ONE_OF_SEVERAL_WITHIN: Duration = Duration::from_secs(2);
-/// How long the network may swallow what we send before the connection counts as lost.
-const UNHEARD_WITHIN: Duration = Duration::from_secs(15);
+/// The default time limit for an address if there are several hosts.
+const ADDRESS_OF_SEVERAL_WITHIN: Duration = Duration::from_secs(2);
+/// Unacknowledged data for this long ends the connection (`TCP_USER_TIMEOUT`).
+const UNACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(15);
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(30);
 
-/// A server, on one of several hosts: standbys become primaries.
+/// A server on one of several hosts, because standbys become primaries.
 #[derive(Clone)]
 pub(crate) struct Target {
-    /// Each host by itself, as the URL names them. Together they would share one time to answer, and one that keeps silent would
-    /// take all of it.
+    /// One configuration per host, in the order of the URL. In a single configuration all hosts
+    /// would share one time limit, and a silent host would use it up.
     hosts: Vec<Config>,
-    /// The host that took us last.
+    /// The index of the host that was used last.
     last: Arc<AtomicUsize>,
     pub(super) tls: Connector,
-    /// How long one host may take.
+    /// The time limit for one host.
     pub(super) within: Duration,
 }
 
 impl Target {
-    /// Reads a URL of libpq's form. `sslmode` may be `disable`, `prefer`, `require` or `verify-full`; `sslrootcert`
-    /// names a file of certificates to trust instead of the public ones.
+    /// Reads a URL of libpq's form. `sslmode` may be `disable`, `prefer`, `require` or
+    /// `verify-full`; `sslrootcert` names a file of certificates to trust instead of the public
+    /// ones.
     pub(crate) fn parse(url: &str) -> Result<Target, OpenError> {
         let known = ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme));
         if !known {
@@ -63,44 +64,44 @@ impl Target {
         let rest = rest.join("&");
         let whole = if rest.is_empty() { base.to_owned() } else { format!("{base}?{rest}") };
         let mut config: Config = whole.parse().map_err(|error: tokio_postgres::Error| {
-            // The parser's words name an option or a part, never the password.
+            // The parser's message names an option or a part, never the password.
             OpenError::BadUrl(reason(&error))
         })?;
         if config.get_dbname().is_none_or(str::is_empty) {
             return Err(OpenError::BadUrl("it names no database".to_owned()));
         }
         let several = config.get_hosts().len().max(config.get_hostaddrs().len()) > 1;
-        let usual = if several { ONE_OF_SEVERAL_WITHIN } else { ADDRESS_WITHIN };
+        let usual = if several { ADDRESS_OF_SEVERAL_WITHIN } else { ADDRESS_WITHIN };
         let each = config.get_connect_timeout().copied().unwrap_or(usual);
-        config.ssl_mode(ssl).connect_timeout(each).tcp_user_timeout(UNHEARD_WITHIN);
+        config.ssl_mode(ssl).connect_timeout(each).tcp_user_timeout(UNACKNOWLEDGED_WITHIN);
         config.keepalives(true).keepalives_idle(KEEPALIVE_AFTER);
         if config.get_application_name().is_none() {
             config.application_name("counterfoil");
         }
-        let hosts = apart(&config)?;
+        let hosts = split_hosts(&config)?;
         let last = Arc::new(AtomicUsize::new(match config.get_load_balance_hosts() {
-            LoadBalanceHosts::Random => by_chance()?,
+            LoadBalanceHosts::Random => random_index()?,
             _ => 0,
         }));
-        let within = CONNECT_WITHIN.max(each.saturating_add(ONE_OF_SEVERAL_WITHIN));
+        let within = CONNECT_WITHIN.max(each.saturating_add(ADDRESS_OF_SEVERAL_WITHIN));
         Ok(Target { hosts, last, tls: Connector::new(check)?, within })
     }
 
-    /// The hosts with their places, the one that took us last before the others.
+    /// The hosts with their indexes, starting with the host that was used last.
     pub(crate) fn hosts(&self) -> impl Iterator<Item = (usize, &Config)> {
         let first = self.last.load(Ordering::Relaxed).checked_rem(self.hosts.len()).unwrap_or(0);
         let all = self.hosts.iter().enumerate();
         all.clone().skip(first).chain(all.take(first))
     }
 
-    /// The host at this place took us.
-    pub(crate) fn taken_by(&self, place: usize) {
-        self.last.store(place, Ordering::Relaxed);
+    /// Records that the host at this index was used.
+    pub(crate) fn used(&self, index: usize) {
+        self.last.store(index, Ordering::Relaxed);
     }
 }
 
-/// The configuration of each host by itself.
-fn apart(config: &Config) -> Result<Vec<Config>, OpenError> {
+/// Splits a configuration into one per host.
+fn split_hosts(config: &Config) -> Result<Vec<Config>, OpenError> {
     let (hosts, addresses, ports) = (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
     let count = hosts.len().max(addresses.len());
     let fits = |length: usize| length <= 1 || length == count;
@@ -110,17 +111,17 @@ fn apart(config: &Config) -> Result<Vec<Config>, OpenError> {
     if !(fits(ports.len()) && (hosts.is_empty() || addresses.is_empty() || hosts.len() == addresses.len())) {
         return Err(OpenError::BadUrl("it does not name as many ports or addresses as hosts".to_owned()));
     }
-    let one = |place: usize| {
-        let mut one = rest_of(config);
-        match hosts.get(place) {
+    let one = |index: usize| {
+        let mut one = without_hosts(config);
+        match hosts.get(index) {
             Some(Host::Tcp(name)) => drop(one.host(name)),
             Some(Host::Unix(path)) => drop(one.host_path(path)),
             None => {}
         }
-        if let Some(address) = addresses.get(place) {
+        if let Some(address) = addresses.get(index) {
             one.hostaddr(*address);
         }
-        if let Some(port) = ports.get(place).or(ports.first()) {
+        if let Some(port) = ports.get(index).or(ports.first()) {
             one.port(*port);
         }
         one
@@ -128,8 +129,8 @@ fn apart(config: &Config) -> Result<Vec<Config>, OpenError> {
     Ok((0..count).map(one).collect())
 }
 
-/// Everything but hosts, their addresses and ports.
-fn rest_of(config: &Config) -> Config {
+/// A copy of the configuration without hosts, addresses and ports.
+fn without_hosts(config: &Config) -> Config {
     let mut rest = Config::new();
     if let Some(user) = config.get_user() {
         rest.user(user);
@@ -165,13 +166,13 @@ fn rest_of(config: &Config) -> Config {
     rest
 }
 
-fn by_chance() -> Result<usize, OpenError> {
+fn random_index() -> Result<usize, OpenError> {
     let mut byte = [0];
     getrandom::fill(&mut byte).map_err(|error| OpenError::Failed(format!("no random bytes: {error}")))?;
     Ok(usize::from(byte[0]))
 }
 
-/// Undoes percent-encoding; what does not read stays as it is.
+/// Undoes percent-encoding. Invalid sequences stay unchanged.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -193,7 +194,7 @@ fn decoded(text: &str) -> String {
 
 impl std::fmt::Debug for Target {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The configuration holds the password.
+        // The configuration contains the password.
         f.debug_struct("Target").finish_non_exhaustive()
     }
 }
@@ -239,14 +240,14 @@ mod tests {
         assert_eq!(decoded("%2Fetc%2fssl/a b%"), "/etc/ssl/a b%");
     }
 
-    /// Hosts and ports, in the order in which they are tried.
+    /// Hosts and ports in the order of attempts.
     fn tried(target: &Target) -> Vec<(usize, String)> {
         let shown = |config: &Config| format!("{:?} {:?}", config.get_hosts(), config.get_ports());
-        target.hosts().map(|(place, config)| (place, shown(config))).collect()
+        target.hosts().map(|(index, config)| (index, shown(config))).collect()
     }
 
     #[test]
-    fn every_host_is_tried_by_itself_and_the_one_that_took_us_first() {
+    fn hosts_are_tried_one_by_one_starting_with_the_last_used() {
         let url =
             "postgres://u:p@one:1,two:2,%2Frun%2Fpg:3/d?application_name=x&target_session_attrs=read-write";
         let target = Target::parse(url).unwrap();
@@ -256,7 +257,7 @@ mod tests {
             (2, r#"[Unix("/run/pg")] [3]"#.to_owned()),
         ];
         assert_eq!(tried(&target), all);
-        target.taken_by(1);
+        target.used(1);
         assert_eq!(tried(&target), [all[1].clone(), all[2].clone(), all[0].clone()]);
         for (_, config) in target.hosts() {
             assert_eq!((config.get_user(), config.get_dbname()), (Some("u"), Some("d")));
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn how_long_an_address_is_tried_is_the_urls_to_say() {
+    fn the_url_sets_the_time_limit_of_an_address() {
         let slow = Target::parse("postgres://h/d?connect_timeout=20").unwrap();
         assert_eq!(slow.hosts[0].get_connect_timeout(), Some(&Duration::from_secs(20)));
         assert!(slow.within > Duration::from_secs(20));

@@ -1,7 +1,8 @@
 //! TLS to the server, by rustls.
 //!
-//! `require` encrypts and does not ask who answers, as libpq does: it keeps out who only listens. `verify-full` also
-//! proves the server by its certificate and name: it keeps out who pretends to be the server.
+//! `require` encrypts without verifying the server, as in libpq, and protects against
+//! eavesdroppers. `verify-full` also verifies the server's certificate and name, and protects
+//! against impostors.
 
 use crate::error::OpenError;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -20,15 +21,14 @@ use tokio_postgres::Socket;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
 
-/// What is asked of a server's certificate.
+/// The verification of a server's certificate.
 pub(super) enum Check {
-    /// Nothing.
     Nothing,
-    /// That it is for this host and of somebody trusted: the file's certificates, or the public ones.
+    /// The certificate must name the host and be signed by a trusted authority, from the file or
+    /// the public list.
     Everything(Option<PathBuf>),
 }
 
-/// Makes TLS connections.
 #[derive(Clone)]
 pub(crate) struct Connector(Arc<ClientConfig>);
 
@@ -65,7 +65,7 @@ fn trusted(roots: Option<PathBuf>) -> Result<RootCertStore, OpenError> {
     if store.is_empty() { Err(unreadable(&"there are none")) } else { Ok(store) }
 }
 
-/// Accepts every certificate whose owner has its key.
+/// Accepts every certificate, and verifies only that the server has the private key.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);
 
@@ -110,13 +110,13 @@ impl MakeTlsConnect<Socket> for Connector {
     type Error = io::Error;
 
     fn make_tls_connect(&mut self, host: &str) -> io::Result<Handshake> {
-        // A path of a Unix socket is no name, and is never encrypted.
+        // A Unix socket has no host name and is never encrypted.
         let name = ServerName::try_from(host.to_owned()).ok();
         Ok(Handshake { connector: TlsConnector::from(Arc::clone(&self.0)), name })
     }
 }
 
-/// A handshake about to be made.
+/// A pending handshake.
 pub(crate) struct Handshake {
     connector: TlsConnector,
     name: Option<ServerName<'static>>,
@@ -138,7 +138,6 @@ impl TlsConnect<Socket> for Handshake {
     }
 }
 
-/// An encrypted connection.
 pub(crate) struct Stream(Box<tokio_rustls::client::TlsStream<Socket>>);
 
 impl TlsStream for Stream {

@@ -1,7 +1,7 @@
 //! Accounts, their names, tenants' own assets, and guarded balances.
 
 use super::Kind::{Int, Json, Text};
-use super::{Batch, Damage, Line, Stored, Table, fixed, metadata, moves};
+use super::{Batch, Damage, RowReader, Stored, Table, fixed, metadata, moves};
 use counterfoil_core::ledger::account::{Account, AccountCode, AccountName, Guard, Side};
 use counterfoil_core::ledger::asset::AssetDefinition;
 use counterfoil_core::ledger::balance::Balance;
@@ -43,19 +43,19 @@ impl Stored for Account {
         batch.number(self.revision);
     }
 
-    fn take(line: &mut Line<'_>) -> Result<Account, Damage> {
+    fn take(reader: &mut RowReader<'_>) -> Result<Account, Damage> {
         Ok(Account {
-            tenant: TenantId::from_i64(line.int()?),
-            id: AccountId::from_i64(line.int()?),
-            code: line.word(|code| AccountCode::parse(code).ok())?,
-            asset: line.asset()?,
-            normal: line.word(Side::parse)?,
-            guard: Guard { floor: line.raw()?, cap: line.raw()? },
-            shards: line.number()?,
-            widest: line.number()?,
-            metadata: metadata::take(line)?,
-            created_at: line.time()?,
-            revision: line.number()?,
+            tenant: TenantId::from_i64(reader.int()?),
+            id: AccountId::from_i64(reader.int()?),
+            code: reader.word(|code| AccountCode::parse(code).ok())?,
+            asset: reader.asset()?,
+            normal: reader.word(Side::parse)?,
+            guard: Guard { floor: reader.raw()?, cap: reader.raw()? },
+            shards: reader.number()?,
+            widest: reader.number()?,
+            metadata: metadata::take(reader)?,
+            created_at: reader.time()?,
+            revision: reader.number()?,
         })
     }
 }
@@ -74,11 +74,11 @@ impl Stored for AccountName {
         batch.int(self.account.to_i64());
     }
 
-    fn take(line: &mut Line<'_>) -> Result<AccountName, Damage> {
+    fn take(reader: &mut RowReader<'_>) -> Result<AccountName, Damage> {
         Ok(AccountName {
-            tenant: TenantId::from_i64(line.int()?),
-            code: line.word(|code| AccountCode::parse(code).ok())?,
-            account: AccountId::from_i64(line.int()?),
+            tenant: TenantId::from_i64(reader.int()?),
+            code: reader.word(|code| AccountCode::parse(code).ok())?,
+            account: AccountId::from_i64(reader.int()?),
         })
     }
 }
@@ -103,12 +103,12 @@ impl Stored for AssetDefinition {
         batch.int(self.created_at.ms());
     }
 
-    fn take(line: &mut Line<'_>) -> Result<AssetDefinition, Damage> {
+    fn take(reader: &mut RowReader<'_>) -> Result<AssetDefinition, Damage> {
         Ok(AssetDefinition {
-            tenant: TenantId::from_i64(line.int()?),
-            asset: line.asset()?,
-            exponent: line.number()?,
-            created_at: line.time()?,
+            tenant: TenantId::from_i64(reader.int()?),
+            asset: reader.asset()?,
+            exponent: reader.number()?,
+            created_at: reader.time()?,
         })
     }
 }
@@ -143,17 +143,17 @@ impl Stored for Balance {
         batch.number(self.revision);
     }
 
-    fn take(line: &mut Line<'_>) -> Result<Balance, Damage> {
+    fn take(reader: &mut RowReader<'_>) -> Result<Balance, Damage> {
         Ok(Balance {
-            tenant: TenantId::from_i64(line.int()?),
-            account: AccountId::from_i64(line.int()?),
-            shard: line.number()?,
-            posted: line.int()?,
-            outgoing: line.int()?,
-            incoming: line.int()?,
-            floor: line.raw()?,
-            cap: line.raw()?,
-            revision: line.number()?,
+            tenant: TenantId::from_i64(reader.int()?),
+            account: AccountId::from_i64(reader.int()?),
+            shard: reader.number()?,
+            posted: reader.int()?,
+            outgoing: reader.int()?,
+            incoming: reader.int()?,
+            floor: reader.raw()?,
+            cap: reader.raw()?,
+            revision: reader.number()?,
         })
     }
 }

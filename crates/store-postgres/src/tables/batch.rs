@@ -1,6 +1,8 @@
 //! Rows turned into columns: one array per column, as statements take them.
 
-use super::{Kind, Looks, Table};
+use super::{Kind, SweepSchedule, Table};
+use counterfoil_core::idempotency::claim::Claim;
+use counterfoil_core::types::time::Time;
 use std::borrow::Cow;
 use tokio_postgres::types::ToSql;
 
@@ -11,42 +13,39 @@ enum Values<'a> {
     Bool(Vec<Option<bool>>),
     Text(Vec<Option<Cow<'a, str>>>),
     Bytes(Vec<Option<Cow<'a, [u8]>>>),
-    /// A statement that takes no such column.
+    /// The statement does not take this column.
     Unsent,
 }
 
-/// Rows on their way to a statement. Values come in the order of the columns, row after row.
+/// Rows on their way to a statement. Values are added in the order of the columns, row after row.
 #[derive(Debug)]
 pub(crate) struct Batch<'a> {
     columns: Vec<Values<'a>>,
     next: usize,
     rows: i64,
-    room: usize,
+    capacity: usize,
     unfit: bool,
-    looks: Looks,
+    /// Set for batches that may contain claims.
+    schedule: Option<SweepSchedule>,
 }
 
 impl<'a> Batch<'a> {
-    /// Over all columns of a table.
+    /// A batch over all columns of a table.
     pub(crate) fn rows(table: &Table) -> Batch<'a> {
         Batch::over(table.columns.iter().map(|column| column.kind))
     }
 
-    /// With room for that many rows, taken with the first.
-    pub(crate) fn with_room(self, room: usize) -> Batch<'a> {
-        Batch { room, ..self }
+    /// Reserves room for that many rows when the first row is added.
+    pub(crate) fn with_capacity(self, capacity: usize) -> Batch<'a> {
+        Batch { capacity, ..self }
     }
 
-    /// Of tables whose claims are looked at like this.
-    pub(crate) fn with_looks(self, looks: Looks) -> Batch<'a> {
-        Batch { looks, ..self }
+    pub(crate) fn with_schedule(self, schedule: SweepSchedule) -> Batch<'a> {
+        Batch { schedule: Some(schedule), ..self }
     }
 
-    pub(crate) fn looks(&self) -> Looks {
-        self.looks
-    }
-
-    /// Over all columns of a table, of which those that never change are not sent, except the key.
+    /// A batch of updates: over all columns of a table, of which only the key and the changeable
+    /// ones are sent.
     pub(crate) fn changes(table: &Table) -> Batch<'a> {
         let mut batch = Batch::rows(table);
         let columns = table.columns.iter().zip(&mut batch.columns).skip(table.key);
@@ -56,12 +55,11 @@ impl<'a> Batch<'a> {
         batch
     }
 
-    /// Over the key columns of a table.
+    /// A batch over the key columns of a table.
     pub(crate) fn keys(table: &Table) -> Batch<'a> {
         Batch::over(table.columns.iter().take(table.key).map(|column| column.kind))
     }
 
-    /// Over columns of these kinds.
     pub(crate) fn over(kinds: impl Iterator<Item = Kind>) -> Batch<'a> {
         let columns = kinds.map(|kind| match kind {
             Kind::Int => Values::Int(Vec::new()),
@@ -69,27 +67,28 @@ impl<'a> Batch<'a> {
             Kind::Text | Kind::Json | Kind::Sum => Values::Text(Vec::new()),
             Kind::Bytes => Values::Bytes(Vec::new()),
         });
-        Batch {
-            columns: columns.collect(),
-            next: 0,
-            rows: 0,
-            room: 0,
-            unfit: false,
-            looks: Looks::OnceSettled,
-        }
+        Batch { columns: columns.collect(), next: 0, rows: 0, capacity: 0, unfit: false, schedule: None }
+    }
+
+    /// Adds the sweep time of a claim. A batch without a schedule cannot take claims.
+    pub(crate) fn sweep_at(&mut self, claim: &Claim) {
+        self.unfit |= self.schedule.is_none();
+        let at = self.schedule.and_then(|schedule| schedule.sweep_at(claim));
+        self.int(at.map(Time::ms));
     }
 
     pub(crate) fn int(&mut self, value: impl Into<Option<i64>>) {
         let value = value.into();
-        let room = self.room;
-        match self.turn() {
-            Some(Values::Int(values)) => add(values, value, room),
+        let capacity = self.capacity;
+        match self.next_column() {
+            Some(Values::Int(values)) => add(values, value, capacity),
             Some(Values::Unsent) => {}
             Some(Values::Bool(_) | Values::Text(_) | Values::Bytes(_)) | None => self.unfit = true,
         }
     }
 
-    /// A number PostgreSQL has no unsigned type for. One that does not fit spoils the batch.
+    /// Adds an unsigned number. PostgreSQL has no unsigned type: a number that does not fit makes
+    /// the batch unfit.
     pub(crate) fn number(&mut self, value: u64) {
         let fitting = i64::try_from(value).ok();
         self.unfit |= fitting.is_none();
@@ -97,9 +96,9 @@ impl<'a> Batch<'a> {
     }
 
     pub(crate) fn bool(&mut self, value: bool) {
-        let room = self.room;
-        match self.turn() {
-            Some(Values::Bool(values)) => add(values, Some(value), room),
+        let capacity = self.capacity;
+        match self.next_column() {
+            Some(Values::Bool(values)) => add(values, Some(value), capacity),
             Some(Values::Unsent) => {}
             Some(Values::Int(_) | Values::Text(_) | Values::Bytes(_)) | None => self.unfit = true,
         }
@@ -111,9 +110,9 @@ impl<'a> Batch<'a> {
 
     pub(crate) fn text_if(&mut self, value: Option<impl Into<Cow<'a, str>>>) {
         let value = value.map(Into::into);
-        let room = self.room;
-        match self.turn() {
-            Some(Values::Text(values)) => add(values, value, room),
+        let capacity = self.capacity;
+        match self.next_column() {
+            Some(Values::Text(values)) => add(values, value, capacity),
             Some(Values::Unsent) => {}
             Some(Values::Int(_) | Values::Bool(_) | Values::Bytes(_)) | None => self.unfit = true,
         }
@@ -125,40 +124,23 @@ impl<'a> Batch<'a> {
 
     pub(crate) fn bytes_if(&mut self, value: Option<impl Into<Cow<'a, [u8]>>>) {
         let value = value.map(Into::into);
-        let room = self.room;
-        match self.turn() {
-            Some(Values::Bytes(values)) => add(values, value, room),
+        let capacity = self.capacity;
+        match self.next_column() {
+            Some(Values::Bytes(values)) => add(values, value, capacity),
             Some(Values::Unsent) => {}
             Some(Values::Int(_) | Values::Bool(_) | Values::Text(_)) | None => self.unfit = true,
         }
     }
 
-    /// How many rows are in it.
+    /// The number of rows.
     pub(crate) fn len(&self) -> i64 {
         self.rows
     }
 
-    /// Whether a value is in it that the database cannot hold; then it must not be sent.
+    /// Whether the batch contains a value that the database cannot hold. Such a batch must not be
+    /// sent.
     pub(crate) fn is_unfit(&self) -> bool {
         self.unfit
-    }
-
-    /// Whether a column has no value in any row.
-    pub(crate) fn is_empty_at(&self, column: usize) -> bool {
-        match self.columns.get(column) {
-            Some(Values::Int(values)) => values.iter().all(Option::is_none),
-            Some(Values::Bool(values)) => values.iter().all(Option::is_none),
-            Some(Values::Text(values)) => values.iter().all(Option::is_none),
-            Some(Values::Bytes(values)) => values.iter().all(Option::is_none),
-            Some(Values::Unsent) | None => true,
-        }
-    }
-
-    /// A column that is empty need not be sent.
-    pub(crate) fn leave_out(&mut self, column: usize) {
-        if let Some(values) = self.columns.get_mut(column) {
-            *values = Values::Unsent;
-        }
     }
 
     /// The arrays, as parameters.
@@ -175,7 +157,7 @@ impl<'a> Batch<'a> {
             .collect()
     }
 
-    fn turn(&mut self) -> Option<&mut Values<'a>> {
+    fn next_column(&mut self) -> Option<&mut Values<'a>> {
         let at = self.next;
         if at == 0 {
             self.rows = self.rows.saturating_add(1);
@@ -185,10 +167,10 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Lists grow by doubling; what is known to become long need not.
-fn add<T>(values: &mut Vec<T>, value: T, room: usize) {
+/// Reserves the expected capacity with the first value instead of growing by doubling.
+fn add<T>(values: &mut Vec<T>, value: T, capacity: usize) {
     if values.is_empty() {
-        values.reserve(room);
+        values.reserve(capacity);
     }
     values.push(value);
 }

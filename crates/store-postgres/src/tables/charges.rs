@@ -1,7 +1,7 @@
 //! Charges.
 
 use super::Kind::{Bool, Int, Json, Text};
-use super::{Batch, Damage, Line, Stored, Table, fixed, metadata, moves};
+use super::{Batch, Damage, RowReader, Stored, Table, fixed, metadata, moves};
 use counterfoil_core::payments::charge::{
     Charge, ChargeOrder, ChargeStatus, ChargeSums, FailureCode, PaymentFailure, Wallet,
 };
@@ -69,24 +69,24 @@ impl Stored for Charge {
         batch.number(self.revision);
     }
 
-    fn take(line: &mut Line<'_>) -> Result<Charge, Damage> {
-        let (tenant, id) = (TenantId::from_i64(line.int()?), ChargeId::from_i64(line.int()?));
-        let minor = line.int()?;
-        let asset = line.asset()?;
+    fn take(reader: &mut RowReader<'_>) -> Result<Charge, Damage> {
+        let (tenant, id) = (TenantId::from_i64(reader.int()?), ChargeId::from_i64(reader.int()?));
+        let minor = reader.int()?;
+        let asset = reader.asset()?;
         let order = ChargeOrder {
-            amount: Money::new(minor, asset).map_err(|_| line.damage("the amount is none"))?,
-            payment_method: Masked::new(line.raw()?),
-            capture: line.raw()?,
-            destination: AccountId::from_i64(line.int()?),
-            wallet: take_wallet(line)?,
-            description: line.raw::<Option<String>>()?.map(Masked::new),
-            metadata: metadata::take(line)?,
+            amount: Money::new(minor, asset).map_err(|_| reader.damage("the amount is invalid"))?,
+            payment_method: Masked::new(reader.raw()?),
+            capture: reader.raw()?,
+            destination: AccountId::from_i64(reader.int()?),
+            wallet: take_wallet(reader)?,
+            description: reader.raw::<Option<String>>()?.map(Masked::new),
+            metadata: metadata::take(reader)?,
         };
-        let status = line.word(ChargeStatus::parse)?;
-        let sums = ChargeSums { captured: line.int()?, refunded: line.int()?, refunding: line.int()? };
-        let working = line.raw::<Option<i64>>()?.map(OperationId::from_i64);
-        let provider = line.provider()?;
-        let provider_reference = line.raw()?;
+        let status = reader.word(ChargeStatus::parse)?;
+        let sums = ChargeSums { captured: reader.int()?, refunded: reader.int()?, refunding: reader.int()? };
+        let working = reader.raw::<Option<i64>>()?.map(OperationId::from_i64);
+        let provider = reader.provider()?;
+        let provider_reference = reader.raw()?;
         Ok(Charge {
             id,
             tenant,
@@ -96,24 +96,24 @@ impl Stored for Charge {
             working,
             provider,
             provider_reference,
-            failure: take_failure(line)?,
-            created_at: line.time()?,
-            revision: line.number()?,
+            failure: take_failure(reader)?,
+            created_at: reader.time()?,
+            revision: reader.number()?,
         })
     }
 }
 
-fn take_wallet(line: &mut Line<'_>) -> Result<Option<Wallet>, Damage> {
-    match (line.raw::<Option<i64>>()?, line.raw::<Option<i64>>()?) {
+fn take_wallet(reader: &mut RowReader<'_>) -> Result<Option<Wallet>, Damage> {
+    match (reader.raw::<Option<i64>>()?, reader.raw::<Option<i64>>()?) {
         (None, None) => Ok(None),
         (Some(account), Some(amount)) => Ok(Some(Wallet { account: AccountId::from_i64(account), amount })),
-        (Some(_), None) | (None, Some(_)) => Err(line.damage("a wallet has an account and an amount")),
+        (Some(_), None) | (None, Some(_)) => Err(reader.damage("a wallet has an account and an amount")),
     }
 }
 
-/// A failure's code and the issuer's reason.
-pub(super) fn take_failure(line: &mut Line<'_>) -> Result<Option<PaymentFailure>, Damage> {
-    let code = line.word_if(FailureCode::parse)?;
-    let decline_code = line.raw()?;
+/// Takes a failure's code and the issuer's reason.
+pub(super) fn take_failure(reader: &mut RowReader<'_>) -> Result<Option<PaymentFailure>, Damage> {
+    let code = reader.word_if(FailureCode::parse)?;
+    let decline_code = reader.raw()?;
     Ok(code.map(|code| PaymentFailure { code, decline_code }))
 }

@@ -1,7 +1,7 @@
-//! Idempotency records and audit records.
+//! Claims and audit records.
 
 use super::Kind::{Bytes, Int, Text};
-use super::{Batch, Damage, Line, Stored, Table, fixed, moves};
+use super::{Batch, Damage, RowReader, Stored, Table, fixed, moves};
 use counterfoil_core::audit::{self, AuditRecord};
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, ClaimState, Custody, Lease, Resource, Settled};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 impl Stored for Claim {
     const TABLE: Table = Table {
-        name: "idempotency_keys",
+        name: "claims",
         key: 2,
         columns: &[
             fixed("tenant", Int),
@@ -61,31 +61,31 @@ impl Stored for Claim {
         batch.int(cells.not_before.map(Time::ms));
         batch.int(cells.settled.map(|settled| settled.windows.replay_until.ms()));
         batch.int(cells.tombstone_until.map(Time::ms));
-        batch.int(batch.looks().at(self).map(Time::ms));
+        batch.sweep_at(self);
         batch.int(cells.settled.map(|settled| i64::from(settled.reply.status)));
         batch.text_if(cells.settled.map(|settled| settled.reply.media.name()));
         batch.text_if(cells.settled.and_then(|settled| settled.reply.location.as_deref()));
         batch.bytes_if(cells.settled.map(|settled| &*settled.reply.body));
     }
 
-    fn take(line: &mut Line<'_>) -> Result<Claim, Damage> {
+    fn take(reader: &mut RowReader<'_>) -> Result<Claim, Damage> {
         Ok(Claim {
-            tenant: TenantId::from_i64(line.int()?),
-            id: ClaimId::from_digest(line.digest()?),
-            subject: SubjectId::from_i64(line.int()?),
-            makes: line.word(Resource::parse)?,
-            fingerprint: Fingerprint::from_digest(line.digest()?),
-            request: line.ulid()?,
-            created_at: line.time()?,
-            fence: line.number()?,
-            revision: line.number()?,
-            attempts: line.number()?,
-            state: take_state(line)?,
+            tenant: TenantId::from_i64(reader.int()?),
+            id: ClaimId::from_digest(reader.digest()?),
+            subject: SubjectId::from_i64(reader.int()?),
+            makes: reader.word(Resource::parse)?,
+            fingerprint: Fingerprint::from_digest(reader.digest()?),
+            request: reader.ulid()?,
+            created_at: reader.time()?,
+            fence: reader.number()?,
+            revision: reader.number()?,
+            attempts: reader.number()?,
+            state: take_state(reader)?,
         })
     }
 }
 
-/// The columns that only some states have.
+/// Columns with values in some states only.
 #[derive(Default)]
 struct Cells<'a> {
     lease: Option<Lease>,
@@ -116,22 +116,23 @@ impl Cells<'_> {
     }
 }
 
-fn take_state(line: &mut Line<'_>) -> Result<ClaimState, Damage> {
-    let name: &str = line.raw()?;
-    let (holder, until, ceiling) = (line.raw::<Option<i64>>()?, line.time_if()?, line.time_if()?);
+fn take_state(reader: &mut RowReader<'_>) -> Result<ClaimState, Damage> {
+    let name: &str = reader.raw()?;
+    let (holder, until, ceiling) = (reader.raw::<Option<i64>>()?, reader.time_if()?, reader.time_if()?);
     let lease = match (holder, until, ceiling) {
         (Some(holder), Some(until), Some(ceiling)) => {
             Some(Lease { holder: Holder::from_i64(holder), until, ceiling })
         }
         (None, None, None) => None,
-        _ => return Err(line.damage("a lease is not whole")),
+        _ => return Err(reader.damage("the lease is incomplete")),
     };
-    let not_before = line.time_if()?;
-    let (replay_until, tombstone_until, _sweep_at) = (line.time_if()?, line.time_if()?, line.time_if()?);
-    let status: Option<i64> = line.raw()?;
-    let media = line.word_if(ReplyMedia::parse)?;
-    let location: Option<Arc<str>> = line.raw::<Option<&str>>()?.map(Into::into);
-    let body: Option<&[u8]> = line.raw()?;
+    let not_before = reader.time_if()?;
+    let (replay_until, tombstone_until, _sweep_at) =
+        (reader.time_if()?, reader.time_if()?, reader.time_if()?);
+    let status: Option<i64> = reader.raw()?;
+    let media = reader.word_if(ReplyMedia::parse)?;
+    let location: Option<Arc<str>> = reader.raw::<Option<&str>>()?.map(Into::into);
+    let body: Option<&[u8]> = reader.raw()?;
     let settled = || -> Option<Settled> {
         Some(Settled {
             reply: Reply {
@@ -153,7 +154,7 @@ fn take_state(line: &mut Line<'_>) -> Result<ClaimState, Damage> {
         ("expired", ..) => tombstone_until.map(|tombstone_until| ClaimState::Expired { tombstone_until }),
         _ => None,
     };
-    state.ok_or_else(|| line.damage("the state and its columns do not fit"))
+    state.ok_or_else(|| reader.damage("the state and its columns do not fit"))
 }
 
 impl Stored for AuditRecord {
@@ -182,15 +183,15 @@ impl Stored for AuditRecord {
         batch.text(&self.detail);
     }
 
-    fn take(line: &mut Line<'_>) -> Result<AuditRecord, Damage> {
+    fn take(reader: &mut RowReader<'_>) -> Result<AuditRecord, Damage> {
         Ok(AuditRecord {
-            tenant: TenantId::from_i64(line.int()?),
-            subject: SubjectId::from_i64(line.int()?),
-            id: line.ulid()?,
-            at: line.time()?,
-            fence: line.number()?,
-            kind: line.word(audit::AuditKind::parse)?,
-            detail: line.raw()?,
+            tenant: TenantId::from_i64(reader.int()?),
+            subject: SubjectId::from_i64(reader.int()?),
+            id: reader.ulid()?,
+            at: reader.time()?,
+            fence: reader.number()?,
+            kind: reader.word(audit::AuditKind::parse)?,
+            detail: reader.raw()?,
         })
     }
 }

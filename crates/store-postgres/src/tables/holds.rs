@@ -1,7 +1,7 @@
 //! Held transfers.
 
 use super::Kind::{Int, Json, Text};
-use super::{Batch, Damage, Line, Stored, Table, fixed, metadata, moves};
+use super::{Batch, Damage, RowReader, Stored, Table, fixed, metadata, moves};
 use counterfoil_core::ledger::hold::{Hold, HoldState};
 use counterfoil_core::types::id::{AccountId, HoldId, TenantId, TransactionId};
 
@@ -48,32 +48,32 @@ impl Stored for Hold {
         batch.number(self.revision);
     }
 
-    fn take(line: &mut Line<'_>) -> Result<Hold, Damage> {
+    fn take(reader: &mut RowReader<'_>) -> Result<Hold, Damage> {
         Ok(Hold {
-            tenant: TenantId::from_i64(line.int()?),
-            id: HoldId::from_i64(line.int()?),
-            from: AccountId::from_i64(line.int()?),
-            to: AccountId::from_i64(line.int()?),
-            amount: line.int()?,
-            asset: line.asset()?,
-            expires_at: line.time()?,
-            state: take_state(line)?,
-            metadata: metadata::take(line)?,
-            created_at: line.time()?,
-            revision: line.number()?,
+            tenant: TenantId::from_i64(reader.int()?),
+            id: HoldId::from_i64(reader.int()?),
+            from: AccountId::from_i64(reader.int()?),
+            to: AccountId::from_i64(reader.int()?),
+            amount: reader.int()?,
+            asset: reader.asset()?,
+            expires_at: reader.time()?,
+            state: take_state(reader)?,
+            metadata: metadata::take(reader)?,
+            created_at: reader.time()?,
+            revision: reader.number()?,
         })
     }
 }
 
-fn take_state(line: &mut Line<'_>) -> Result<HoldState, Damage> {
-    let name: &str = line.raw()?;
-    let amount: Option<i64> = line.raw()?;
-    let by = line.raw::<Option<i64>>()?.map(TransactionId::from_i64);
+fn take_state(reader: &mut RowReader<'_>) -> Result<HoldState, Damage> {
+    let name: &str = reader.raw()?;
+    let amount: Option<i64> = reader.raw()?;
+    let by = reader.raw::<Option<i64>>()?.map(TransactionId::from_i64);
     match (name, amount, by) {
         ("pending", None, None) => Ok(HoldState::Pending),
         ("posted", Some(amount), Some(by)) => Ok(HoldState::Posted { amount, by }),
         ("voided", None, Some(by)) => Ok(HoldState::Voided { by }),
         ("lapsed", None, Some(by)) => Ok(HoldState::Lapsed { by }),
-        _ => Err(line.damage("the state and its columns do not fit")),
+        _ => Err(reader.damage("the state and its columns do not fit")),
     }
 }

@@ -1,7 +1,7 @@
 //! The journal: transactions, their entries by account, and reversals.
 
 use super::Kind::{Int, Json, Text};
-use super::{Batch, Column, Damage, Line, Stored, Table, fixed, metadata, sql};
+use super::{Batch, Column, Damage, RowReader, Stored, Table, fixed, metadata, sql};
 use counterfoil_core::ledger::account::Side;
 use counterfoil_core::ledger::totals::{AccountEntry, Totals};
 use counterfoil_core::ledger::transaction::{Layer, Leg, Legs, Reversal, Transaction, TransactionKind};
@@ -39,24 +39,23 @@ impl Stored for Transaction {
         batch.int(self.at.ms());
     }
 
-    fn take(line: &mut Line<'_>) -> Result<Transaction, Damage> {
-        let (tenant, id) = (TenantId::from_i64(line.int()?), TransactionId::from_i64(line.int()?));
-        let name: &str = line.raw()?;
-        let about: Option<i64> = line.raw()?;
-        let kind = TransactionKind::parse(name, about)
-            .ok_or_else(|| line.damage("the kind is none this release writes"))?;
-        let count: usize = line.number()?;
-        let metadata = metadata::take(line)?;
-        let at = line.time()?;
-        let entries: Vec<&str> = line.raw()?;
+    fn take(reader: &mut RowReader<'_>) -> Result<Transaction, Damage> {
+        let (tenant, id) = (TenantId::from_i64(reader.int()?), TransactionId::from_i64(reader.int()?));
+        let name: &str = reader.raw()?;
+        let about: Option<i64> = reader.raw()?;
+        let kind = TransactionKind::parse(name, about).ok_or_else(|| reader.damage("the kind is unknown"))?;
+        let count: usize = reader.number()?;
+        let metadata = metadata::take(reader)?;
+        let at = reader.time()?;
+        let entries: Vec<&str> = reader.raw()?;
         let legs: Option<Vec<Leg>> = entries.into_iter().map(leg).collect();
         let legs = legs.filter(|legs| legs.len() == count).and_then(|legs| Legs::balanced(legs).ok());
-        let legs = legs.ok_or_else(|| line.damage("the entries are not whole or do not balance"))?;
+        let legs = legs.ok_or_else(|| reader.damage("the entries are incomplete or do not balance"))?;
         Ok(Transaction { id, tenant, kind, legs, metadata, at })
     }
 }
 
-/// An entry in the words of [`Transaction`]'s read.
+/// Parses an entry as [`Transaction::TABLE`] selects it.
 fn leg(words: &str) -> Option<Leg> {
     let mut words = words.split(' ');
     Some(Leg {
@@ -82,16 +81,16 @@ impl Stored for Reversal {
         batch.int(self.by.to_i64());
     }
 
-    fn take(line: &mut Line<'_>) -> Result<Reversal, Damage> {
+    fn take(reader: &mut RowReader<'_>) -> Result<Reversal, Damage> {
         Ok(Reversal {
-            tenant: TenantId::from_i64(line.int()?),
-            original: TransactionId::from_i64(line.int()?),
-            by: TransactionId::from_i64(line.int()?),
+            tenant: TenantId::from_i64(reader.int()?),
+            original: TransactionId::from_i64(reader.int()?),
+            by: TransactionId::from_i64(reader.int()?),
         })
     }
 }
 
-/// What an entry is written from: `turn` is the place of its set among the group's.
+/// The parameters of an inserted entry. `turn` is the index of its set in the group, from 1.
 pub(crate) const ENTRY: [Column; 9] = [
     fixed("tenant", Int),
     fixed("transaction", Int),
@@ -104,8 +103,8 @@ pub(crate) const ENTRY: [Column; 9] = [
     fixed("asset", Text),
 ];
 
-/// Writes entries under the positions that `moved` has just taken from the head; `first` is the number of its first
-/// parameter.
+/// Inserts entries under the positions that the CTE `moved` took from `head`. `first` is the number
+/// of the first parameter.
 pub(super) fn insert_entries(first: usize) -> String {
     format!(
         "INSERT INTO journal_entries (tenant, transaction, leg, position, at, account, side, layer, amount, asset) \
@@ -115,7 +114,7 @@ pub(super) fn insert_entries(first: usize) -> String {
     )
 }
 
-/// Adds a transaction's entries.
+/// Adds the entries of a transaction.
 pub(crate) fn put_entries<'a>(transaction: &'a Transaction, turn: i64, batch: &mut Batch<'a>) {
     for (number, leg) in (0_i64..).zip(transaction.legs.as_slice()) {
         batch.int(transaction.tenant.to_i64());
@@ -136,21 +135,21 @@ macro_rules! entry_columns {
     };
 }
 
-/// Oldest first, after a position.
+/// Entries of an account after a position, oldest first.
 pub(crate) const ENTRIES_AFTER: &str = concat!(
     "SELECT ",
     entry_columns!(),
     " FROM journal_entries AS e WHERE e.tenant = $1 AND e.account = $2 AND e.position > $3 \
      ORDER BY e.position, e.transaction, e.leg LIMIT $4"
 );
-/// Newest first.
+/// Entries of an account, newest first.
 pub(crate) const ENTRIES_NEWEST: &str = concat!(
     "SELECT ",
     entry_columns!(),
     " FROM journal_entries AS e WHERE e.tenant = $1 AND e.account = $2 \
      ORDER BY e.position DESC, e.transaction DESC, e.leg DESC LIMIT $3"
 );
-/// Newest first, before one entry of the account.
+/// Entries of an account before one of its entries, newest first.
 pub(crate) const ENTRIES_BEFORE: &str = concat!(
     "SELECT ",
     entry_columns!(),
@@ -161,17 +160,17 @@ pub(crate) const ENTRIES_BEFORE: &str = concat!(
 );
 
 pub(crate) fn entry(row: &Row) -> Result<AccountEntry, Damage> {
-    let mut line = Line::new(row, "journal_entries");
+    let mut reader = RowReader::new(row, "journal_entries");
     Ok(AccountEntry {
-        transaction: TransactionId::from_i64(line.int()?),
-        leg: line.number()?,
-        position: Position(line.number()?),
-        at: line.time()?,
-        account: AccountId::from_i64(line.int()?),
-        side: line.word(Side::parse)?,
-        layer: line.word(Layer::parse)?,
-        amount: line.int()?,
-        asset: line.asset()?,
+        transaction: TransactionId::from_i64(reader.int()?),
+        leg: reader.number()?,
+        position: Position(reader.number()?),
+        at: reader.time()?,
+        account: AccountId::from_i64(reader.int()?),
+        side: reader.word(Side::parse)?,
+        layer: reader.word(Layer::parse)?,
+        amount: reader.int()?,
+        asset: reader.asset()?,
     })
 }
 
@@ -196,16 +195,16 @@ pub(crate) fn limits(upto: Upto) -> (i64, i64) {
 }
 
 pub(crate) fn folded(row: &Row) -> Result<Folded, Damage> {
-    let mut line = Line::new(row, "journal_entries");
+    let mut reader = RowReader::new(row, "journal_entries");
     let totals = Totals {
-        debits: line.sum()?,
-        credits: line.sum()?,
-        debits_pending: line.sum()?,
-        credits_pending: line.sum()?,
-        entries: line.number()?,
+        debits: reader.sum()?,
+        credits: reader.sum()?,
+        debits_pending: reader.sum()?,
+        credits_pending: reader.sum()?,
+        entries: reader.number()?,
     };
-    let (position, at): (Option<i64>, Option<Time>) = (line.raw()?, line.time_if()?);
+    let (position, at): (Option<i64>, Option<Time>) = (reader.raw()?, reader.time_if()?);
     let position = position.and_then(|position| u64::try_from(position).ok()).map(Position);
-    // Time never goes back along positions, so the latest time is that of the last entry.
+    // Time never decreases along positions, so the latest time is that of the last entry.
     Ok(Folded { totals, last: position.zip(at).map(|(position, at)| CommitReceipt { position, at }) })
 }

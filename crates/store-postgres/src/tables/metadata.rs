@@ -1,12 +1,12 @@
-//! Metadata in a JSONB column, so that operators can query it. The form itself is the port's.
+//! Metadata in a JSONB column, so that operators can query it. The store port defines the encoding.
 
-use super::{Batch, Damage, Line};
+use super::{Batch, Damage, RowReader};
 use counterfoil_store::codec::metadata::{Metadata, decode, encode};
 
 pub(super) fn put<'a>(metadata: &'a Metadata, batch: &mut Batch<'a>) {
     batch.text(encode(metadata));
 }
 
-pub(super) fn take(line: &mut Line<'_>) -> Result<Metadata, Damage> {
-    line.word(decode)
+pub(super) fn take(reader: &mut RowReader<'_>) -> Result<Metadata, Damage> {
+    reader.word(decode)
 }

@@ -1,8 +1,10 @@
-//! One module per table: its columns, and how a row of it is written and read. Nothing here decides anything.
+//! One module per table: columns, and the encoding and decoding of rows. Decisions are made
+//! elsewhere.
 //!
-//! Statements are made from the columns, the same five for every table, all over arrays: find, lock, insert, update,
-//! delete; and some that write several tables. Keys stand first among a table's columns, and every statement goes through its rows in the order of their
-//! keys: that order, and the order of [`Place`], is the one in which all processes take locks.
+//! The SQL of a table (find, lock, insert, update, delete) is generated from its columns and works
+//! on arrays; some statements write several tables. Keys are a table's first columns. Every
+//! statement processes its rows in key order. Key order within the order of [`TableId`] is the lock
+//! order of all processes.
 
 mod accounts;
 mod batch;
@@ -11,21 +13,22 @@ mod claims;
 pub(crate) mod commits;
 mod holds;
 pub(crate) mod journal;
-mod line;
-mod looks;
 mod metadata;
 mod operations;
 pub(crate) mod outbox;
 mod payouts;
-mod people;
 pub(crate) mod ranges;
-mod reckoning;
+mod row_reader;
+pub(crate) mod seal;
+mod snapshots;
 mod sql;
+mod sweep_schedule;
+mod tenants;
 
 pub(crate) use batch::Batch;
-pub(crate) use line::{Damage, Line};
-pub(crate) use looks::Looks;
-pub(crate) use sql::{Part, Verb, alone, most_of, mostly_empty, statements, turn};
+pub(crate) use row_reader::{Damage, RowReader};
+pub(crate) use sql::{Part, Verb, largest_combination, single, statements, write_order};
+pub(crate) use sweep_schedule::SweepSchedule;
 
 use counterfoil_core::audit::AuditRecord;
 use counterfoil_core::idempotency::claim::Claim;
@@ -43,20 +46,19 @@ use counterfoil_core::tenancy::{ApiKey, Tenant};
 use counterfoil_core::types::id::Slot;
 use counterfoil_store::{Change, Row, RowKey};
 
-/// What a column holds.
+/// The type of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Int,
     Bool,
     Text,
     Bytes,
-    /// Written and read as text.
+    /// JSONB, written and read as text.
     Json,
-    /// 128 bits; written and read as text.
+    /// A sum of 128 bits, written and read as text.
     Sum,
 }
 
-/// A column.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Column {
     pub(crate) name: &'static str,
@@ -73,27 +75,26 @@ const fn moves(name: &'static str, kind: Kind) -> Column {
     Column { name, kind, moves: true }
 }
 
-/// A table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Table {
     pub(crate) name: &'static str,
-    /// How many of the columns are its key.
+    /// How many columns are the key.
     pub(crate) key: usize,
     pub(crate) columns: &'static [Column],
-    /// What a read needs beyond the columns, as SQL over `t`.
+    /// Further expressions that a read selects, as SQL over `t`.
     pub(crate) more: &'static str,
 }
 
-/// A row type that has a table.
+/// A row type with a table.
 trait Stored: Sized {
     const TABLE: Table;
     fn put<'a>(&'a self, batch: &mut Batch<'a>);
-    fn take(line: &mut Line<'_>) -> Result<Self, Damage>;
+    fn take(reader: &mut RowReader<'_>) -> Result<Self, Damage>;
 }
 
-/// The tables, in the order in which they are locked and written: that of [`RowKey`].
+/// The tables, in the order in which they are locked and written (the order of [`RowKey`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Place {
+pub(crate) enum TableId {
     Claim,
     Charge,
     Operation,
@@ -114,175 +115,177 @@ pub(crate) enum Place {
     Cursor,
 }
 
-impl Place {
-    pub(crate) const ALL: [Place; 18] = [
-        Place::Claim,
-        Place::Charge,
-        Place::Operation,
-        Place::Payout,
-        Place::Outbox,
-        Place::Audit,
-        Place::Tenant,
-        Place::ApiKey,
-        Place::Slot,
-        Place::Account,
-        Place::Name,
-        Place::Asset,
-        Place::Balance,
-        Place::Transaction,
-        Place::Reversal,
-        Place::Hold,
-        Place::Snapshot,
-        Place::Cursor,
+impl TableId {
+    pub(crate) const ALL: [TableId; 18] = [
+        TableId::Claim,
+        TableId::Charge,
+        TableId::Operation,
+        TableId::Payout,
+        TableId::Outbox,
+        TableId::Audit,
+        TableId::Tenant,
+        TableId::ApiKey,
+        TableId::Slot,
+        TableId::Account,
+        TableId::Name,
+        TableId::Asset,
+        TableId::Balance,
+        TableId::Transaction,
+        TableId::Reversal,
+        TableId::Hold,
+        TableId::Snapshot,
+        TableId::Cursor,
     ];
 
-    /// Where the row of that key is.
-    pub(crate) const fn of(key: &RowKey) -> Place {
+    /// The table of a key.
+    pub(crate) const fn of(key: &RowKey) -> TableId {
         match key {
-            RowKey::Claim(..) => Place::Claim,
-            RowKey::Charge(..) => Place::Charge,
-            RowKey::Operation(..) => Place::Operation,
-            RowKey::Payout(..) => Place::Payout,
-            RowKey::Outbox(..) => Place::Outbox,
-            RowKey::Audit(..) => Place::Audit,
-            RowKey::Tenant(_) => Place::Tenant,
-            RowKey::ApiKey(_) => Place::ApiKey,
-            RowKey::Slot(_) => Place::Slot,
-            RowKey::Account(..) => Place::Account,
-            RowKey::Name(..) => Place::Name,
-            RowKey::Asset(..) => Place::Asset,
-            RowKey::Balance(..) => Place::Balance,
-            RowKey::Transaction(..) => Place::Transaction,
-            RowKey::Reversal(..) => Place::Reversal,
-            RowKey::Hold(..) => Place::Hold,
-            RowKey::Snapshot(..) => Place::Snapshot,
-            RowKey::Cursor(_) => Place::Cursor,
+            RowKey::Claim(..) => TableId::Claim,
+            RowKey::Charge(..) => TableId::Charge,
+            RowKey::Operation(..) => TableId::Operation,
+            RowKey::Payout(..) => TableId::Payout,
+            RowKey::Outbox(..) => TableId::Outbox,
+            RowKey::Audit(..) => TableId::Audit,
+            RowKey::Tenant(_) => TableId::Tenant,
+            RowKey::ApiKey(_) => TableId::ApiKey,
+            RowKey::Slot(_) => TableId::Slot,
+            RowKey::Account(..) => TableId::Account,
+            RowKey::Name(..) => TableId::Name,
+            RowKey::Asset(..) => TableId::Asset,
+            RowKey::Balance(..) => TableId::Balance,
+            RowKey::Transaction(..) => TableId::Transaction,
+            RowKey::Reversal(..) => TableId::Reversal,
+            RowKey::Hold(..) => TableId::Hold,
+            RowKey::Snapshot(..) => TableId::Snapshot,
+            RowKey::Cursor(_) => TableId::Cursor,
         }
     }
 
-    /// Where a row is.
-    pub(crate) const fn of_row(row: &Row) -> Place {
+    /// The table of a row.
+    pub(crate) const fn of_row(row: &Row) -> TableId {
         match row {
-            Row::Claim(_) => Place::Claim,
-            Row::Charge(_) => Place::Charge,
-            Row::Operation(_) => Place::Operation,
-            Row::Payout(_) => Place::Payout,
-            Row::Outbox(_) => Place::Outbox,
-            Row::Audit(_) => Place::Audit,
-            Row::Tenant(_) => Place::Tenant,
-            Row::ApiKey(_) => Place::ApiKey,
-            Row::Slot(_) => Place::Slot,
-            Row::Account(_) => Place::Account,
-            Row::Name(_) => Place::Name,
-            Row::Asset(_) => Place::Asset,
-            Row::Balance(_) => Place::Balance,
-            Row::Transaction(_) => Place::Transaction,
-            Row::Reversal(_) => Place::Reversal,
-            Row::Hold(_) => Place::Hold,
-            Row::Snapshot(_) => Place::Snapshot,
-            Row::Cursor(_) => Place::Cursor,
+            Row::Claim(_) => TableId::Claim,
+            Row::Charge(_) => TableId::Charge,
+            Row::Operation(_) => TableId::Operation,
+            Row::Payout(_) => TableId::Payout,
+            Row::Outbox(_) => TableId::Outbox,
+            Row::Audit(_) => TableId::Audit,
+            Row::Tenant(_) => TableId::Tenant,
+            Row::ApiKey(_) => TableId::ApiKey,
+            Row::Slot(_) => TableId::Slot,
+            Row::Account(_) => TableId::Account,
+            Row::Name(_) => TableId::Name,
+            Row::Asset(_) => TableId::Asset,
+            Row::Balance(_) => TableId::Balance,
+            Row::Transaction(_) => TableId::Transaction,
+            Row::Reversal(_) => TableId::Reversal,
+            Row::Hold(_) => TableId::Hold,
+            Row::Snapshot(_) => TableId::Snapshot,
+            Row::Cursor(_) => TableId::Cursor,
         }
     }
 
-    /// Where the row is that a change is about.
-    pub(crate) fn of_change(change: &Change) -> Place {
+    /// The table of a changed row.
+    pub(crate) fn of_change(change: &Change) -> TableId {
         match change {
-            Change::Insert(row) | Change::Replace { row, .. } => Place::of_row(row),
-            Change::Remove { key, .. } => Place::of(key),
-            Change::Move(_) => Place::Balance,
+            Change::Insert(row) | Change::Replace { row, .. } => TableId::of_row(row),
+            Change::Remove { key, .. } => TableId::of(key),
+            Change::Move(_) => TableId::Balance,
         }
     }
 
     pub(crate) const fn table(self) -> Table {
         match self {
-            Place::Claim => Claim::TABLE,
-            Place::Charge => Charge::TABLE,
-            Place::Operation => Operation::TABLE,
-            Place::Payout => Payout::TABLE,
-            Place::Outbox => Outbox::TABLE,
-            Place::Audit => AuditRecord::TABLE,
-            Place::Tenant => Tenant::TABLE,
-            Place::ApiKey => ApiKey::TABLE,
-            Place::Slot => Slot::TABLE,
-            Place::Account => Account::TABLE,
-            Place::Name => AccountName::TABLE,
-            Place::Asset => AssetDefinition::TABLE,
-            Place::Balance => Balance::TABLE,
-            Place::Transaction => Transaction::TABLE,
-            Place::Reversal => Reversal::TABLE,
-            Place::Hold => Hold::TABLE,
-            Place::Snapshot => Snapshot::TABLE,
-            Place::Cursor => Cursor::TABLE,
+            TableId::Claim => Claim::TABLE,
+            TableId::Charge => Charge::TABLE,
+            TableId::Operation => Operation::TABLE,
+            TableId::Payout => Payout::TABLE,
+            TableId::Outbox => Outbox::TABLE,
+            TableId::Audit => AuditRecord::TABLE,
+            TableId::Tenant => Tenant::TABLE,
+            TableId::ApiKey => ApiKey::TABLE,
+            TableId::Slot => Slot::TABLE,
+            TableId::Account => Account::TABLE,
+            TableId::Name => AccountName::TABLE,
+            TableId::Asset => AssetDefinition::TABLE,
+            TableId::Balance => Balance::TABLE,
+            TableId::Transaction => Transaction::TABLE,
+            TableId::Reversal => Reversal::TABLE,
+            TableId::Hold => Hold::TABLE,
+            TableId::Snapshot => Snapshot::TABLE,
+            TableId::Cursor => Cursor::TABLE,
         }
     }
 
-    /// Whether its rows are never changed, so that there is nothing to hold still by a lock.
-    pub(crate) const fn lasts(self) -> bool {
+    /// Whether rows of this table never change and need no locks.
+    pub(crate) const fn is_immutable(self) -> bool {
         match self {
-            Place::Audit | Place::Name | Place::Asset | Place::Transaction | Place::Reversal => true,
-            Place::Claim
-            | Place::Charge
-            | Place::Operation
-            | Place::Payout
-            | Place::Outbox
-            | Place::Tenant
-            | Place::ApiKey
-            | Place::Slot
-            | Place::Account
-            | Place::Balance
-            | Place::Hold
-            | Place::Snapshot
-            | Place::Cursor => false,
+            TableId::Audit | TableId::Name | TableId::Asset | TableId::Transaction | TableId::Reversal => {
+                true
+            }
+            TableId::Claim
+            | TableId::Charge
+            | TableId::Operation
+            | TableId::Payout
+            | TableId::Outbox
+            | TableId::Tenant
+            | TableId::ApiKey
+            | TableId::Slot
+            | TableId::Account
+            | TableId::Balance
+            | TableId::Hold
+            | TableId::Snapshot
+            | TableId::Cursor => false,
         }
     }
 
-    /// Whether its rows come with ids that were minted for them: looking for a new one would find nothing, and nobody else
-    /// can be about to write it.
+    /// Whether a new row of this table has a freshly minted id. A lookup before the insertion would
+    /// find nothing, and no second process can insert the same id.
     pub(crate) const fn is_minted(self) -> bool {
         match self {
-            Place::Charge
-            | Place::Operation
-            | Place::Payout
-            | Place::Outbox
-            | Place::Audit
-            | Place::Account
-            | Place::Transaction
-            | Place::Hold => true,
-            Place::Claim
-            | Place::Tenant
-            | Place::ApiKey
-            | Place::Slot
-            | Place::Name
-            | Place::Asset
-            | Place::Balance
-            | Place::Reversal
-            | Place::Snapshot
-            | Place::Cursor => false,
+            TableId::Charge
+            | TableId::Operation
+            | TableId::Payout
+            | TableId::Outbox
+            | TableId::Audit
+            | TableId::Account
+            | TableId::Transaction
+            | TableId::Hold => true,
+            TableId::Claim
+            | TableId::Tenant
+            | TableId::ApiKey
+            | TableId::Slot
+            | TableId::Name
+            | TableId::Asset
+            | TableId::Balance
+            | TableId::Reversal
+            | TableId::Snapshot
+            | TableId::Cursor => false,
         }
     }
 
-    /// Reads a row that a statement over this table returned.
+    /// Decodes a row that a statement over this table returned.
     pub(crate) fn take(self, row: &tokio_postgres::Row) -> Result<Row, Damage> {
-        let line = &mut Line::new(row, self.table().name);
+        let reader = &mut RowReader::new(row, self.table().name);
         Ok(match self {
-            Place::Claim => Claim::take(line)?.into(),
-            Place::Charge => Charge::take(line)?.into(),
-            Place::Operation => Operation::take(line)?.into(),
-            Place::Payout => Payout::take(line)?.into(),
-            Place::Outbox => Outbox::take(line)?.into(),
-            Place::Audit => AuditRecord::take(line)?.into(),
-            Place::Tenant => Tenant::take(line)?.into(),
-            Place::ApiKey => ApiKey::take(line)?.into(),
-            Place::Slot => Slot::take(line)?.into(),
-            Place::Account => Account::take(line)?.into(),
-            Place::Name => AccountName::take(line)?.into(),
-            Place::Asset => AssetDefinition::take(line)?.into(),
-            Place::Balance => Balance::take(line)?.into(),
-            Place::Transaction => Transaction::take(line)?.into(),
-            Place::Reversal => Reversal::take(line)?.into(),
-            Place::Hold => Hold::take(line)?.into(),
-            Place::Snapshot => Snapshot::take(line)?.into(),
-            Place::Cursor => Cursor::take(line)?.into(),
+            TableId::Claim => Claim::take(reader)?.into(),
+            TableId::Charge => Charge::take(reader)?.into(),
+            TableId::Operation => Operation::take(reader)?.into(),
+            TableId::Payout => Payout::take(reader)?.into(),
+            TableId::Outbox => Outbox::take(reader)?.into(),
+            TableId::Audit => AuditRecord::take(reader)?.into(),
+            TableId::Tenant => Tenant::take(reader)?.into(),
+            TableId::ApiKey => ApiKey::take(reader)?.into(),
+            TableId::Slot => Slot::take(reader)?.into(),
+            TableId::Account => Account::take(reader)?.into(),
+            TableId::Name => AccountName::take(reader)?.into(),
+            TableId::Asset => AssetDefinition::take(reader)?.into(),
+            TableId::Balance => Balance::take(reader)?.into(),
+            TableId::Transaction => Transaction::take(reader)?.into(),
+            TableId::Reversal => Reversal::take(reader)?.into(),
+            TableId::Hold => Hold::take(reader)?.into(),
+            TableId::Snapshot => Snapshot::take(reader)?.into(),
+            TableId::Cursor => Cursor::take(reader)?.into(),
         })
     }
 }
@@ -351,10 +354,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_stand_in_their_own_order_and_keys_come_first() {
-        assert!(Place::ALL.is_sorted());
-        for place in Place::ALL {
-            let table = place.table();
+    fn tables_are_in_lock_order_and_keys_come_first() {
+        assert!(TableId::ALL.is_sorted());
+        for id in TableId::ALL {
+            let table = id.table();
             assert!(table.key >= 1 && table.key < table.columns.len(), "{}", table.name);
             assert!(table.columns.iter().take(table.key).all(|column| !column.moves), "{}", table.name);
         }

@@ -2,7 +2,7 @@
 
 use super::Kind::{Int, Text};
 use super::charges::take_failure;
-use super::{Batch, Damage, Line, Stored, Table, fixed, moves};
+use super::{Batch, Damage, RowReader, Stored, Table, fixed, moves};
 use counterfoil_core::payments::operation::{Operation, OperationKind, OperationStatus};
 use counterfoil_core::types::id::{ChargeId, OperationId, TenantId};
 use counterfoil_core::types::money::Money;
@@ -44,23 +44,23 @@ impl Stored for Operation {
         batch.number(self.revision);
     }
 
-    fn take(line: &mut Line<'_>) -> Result<Operation, Damage> {
-        let (tenant, id) = (TenantId::from_i64(line.int()?), OperationId::from_i64(line.int()?));
-        let charge = ChargeId::from_i64(line.int()?);
-        let kind = line.word(OperationKind::parse)?;
-        let minor = line.int()?;
-        let asset = line.asset()?;
+    fn take(reader: &mut RowReader<'_>) -> Result<Operation, Damage> {
+        let (tenant, id) = (TenantId::from_i64(reader.int()?), OperationId::from_i64(reader.int()?));
+        let charge = ChargeId::from_i64(reader.int()?);
+        let kind = reader.word(OperationKind::parse)?;
+        let minor = reader.int()?;
+        let asset = reader.asset()?;
         Ok(Operation {
             id,
             tenant,
             charge,
             kind,
-            amount: Money::new(minor, asset).map_err(|_| line.damage("the amount is none"))?,
-            status: line.word(OperationStatus::parse)?,
-            provider_reference: line.raw()?,
-            failure: take_failure(line)?,
-            created_at: line.time()?,
-            revision: line.number()?,
+            amount: Money::new(minor, asset).map_err(|_| reader.damage("the amount is invalid"))?,
+            status: reader.word(OperationStatus::parse)?,
+            provider_reference: reader.raw()?,
+            failure: take_failure(reader)?,
+            created_at: reader.time()?,
+            revision: reader.number()?,
         })
     }
 }

@@ -1,7 +1,7 @@
-//! Work to be done, and how it is counted.
+//! Outbox rows (work at providers) and their counts.
 
 use super::Kind::{Bool, Bytes, Int, Text};
-use super::{Batch, Damage, Line, Stored, Table, fixed, moves};
+use super::{Batch, Damage, RowReader, Stored, Table, fixed, moves};
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::outbox::{Flow, History, Outbox, ParkReason, Payment, Saga};
 use counterfoil_core::saga::progress::{Direction, SagaProgress};
@@ -71,63 +71,63 @@ impl Stored for Outbox {
         batch.number(self.revision);
     }
 
-    fn take(line: &mut Line<'_>) -> Result<Outbox, Damage> {
+    fn take(reader: &mut RowReader<'_>) -> Result<Outbox, Damage> {
         Ok(Outbox {
-            tenant: TenantId::from_i64(line.int()?),
-            id: SubjectId::from_i64(line.int()?),
-            payment: take_payment(line)?,
+            tenant: TenantId::from_i64(reader.int()?),
+            id: SubjectId::from_i64(reader.int()?),
+            payment: take_payment(reader)?,
             saga: Saga {
-                flow: line.word(Flow::parse)?,
-                version: line.number()?,
-                progress: SagaProgress { step: line.number()?, way: line.word(Direction::parse)? },
+                flow: reader.word(Flow::parse)?,
+                version: reader.number()?,
+                progress: SagaProgress { step: reader.number()?, way: reader.word(Direction::parse)? },
             },
-            hold: line.raw::<Option<i64>>()?.map(HoldId::from_i64),
-            claim: ClaimId::from_digest(line.digest()?),
-            provider: line.provider()?,
-            due_at: line.time()?,
-            created_at: line.time()?,
+            hold: reader.raw::<Option<i64>>()?.map(HoldId::from_i64),
+            claim: ClaimId::from_digest(reader.digest()?),
+            provider: reader.provider()?,
+            due_at: reader.time()?,
+            created_at: reader.time()?,
             history: History {
-                generation: line.number()?,
-                idle_calls: line.number()?,
-                unknown: line.raw()?,
-                server_errors: line.number()?,
-                first_sent_at: line.time()?,
-                last_sent_at: line.time()?,
+                generation: reader.number()?,
+                idle_calls: reader.number()?,
+                unknown: reader.raw()?,
+                server_errors: reader.number()?,
+                first_sent_at: reader.time()?,
+                last_sent_at: reader.time()?,
             },
-            parked: line.word_if(ParkReason::parse)?,
-            revision: line.number()?,
+            parked: reader.word_if(ParkReason::parse)?,
+            revision: reader.number()?,
         })
     }
 }
 
-fn take_payment(line: &mut Line<'_>) -> Result<Payment, Damage> {
-    match (line.raw::<Option<i64>>()?, line.raw::<Option<i64>>()?) {
+fn take_payment(reader: &mut RowReader<'_>) -> Result<Payment, Damage> {
+    match (reader.raw::<Option<i64>>()?, reader.raw::<Option<i64>>()?) {
         (Some(charge), None) => Ok(Payment::Charge(ChargeId::from_i64(charge))),
         (None, Some(payout)) => Ok(Payment::Payout(PayoutId::from_i64(payout))),
-        (Some(_), Some(_)) | (None, None) => Err(line.damage("work is for a charge or for a payout")),
+        (Some(_), Some(_)) | (None, None) => Err(reader.damage("work is for a charge or for a payout")),
     }
 }
 
-/// How late work must be to count as stuck.
+/// Work that is overdue by this much counts as stuck.
 const STUCK_AFTER: Span = Span::from_ms(60_000);
 
-/// Answered from the two indexes.
+/// Counts of work, answered from the partial indexes on `parked`.
 pub(crate) const TALLY: &str = "SELECT (SELECT count(*) FROM outbox WHERE parked IS NULL), \
     (SELECT count(*) FROM outbox WHERE parked IS NOT NULL), \
     (SELECT count(*) FROM outbox WHERE parked IS NULL AND due_at < $1), \
     (SELECT min(due_at) FROM outbox WHERE parked IS NULL)";
 
-/// What due before this instant counts as stuck.
+/// Work due before this instant counts as stuck.
 pub(crate) fn stuck_before(now: Time) -> i64 {
     now.minus(STUCK_AFTER).ms()
 }
 
 pub(crate) fn tally(row: &Row, now: Time) -> Result<Tally, Damage> {
-    let mut line = Line::new(row, "outbox");
+    let mut reader = RowReader::new(row, "outbox");
     Ok(Tally {
-        pending: line.number()?,
-        parked: line.number()?,
-        stuck: line.number()?,
-        lag_ms: line.time_if()?.map_or(0, |due| now.since(due).ms()),
+        pending: reader.number()?,
+        parked: reader.number()?,
+        stuck: reader.number()?,
+        lag_ms: reader.time_if()?.map_or(0, |due| now.since(due).ms()),
     })
 }

@@ -2,7 +2,7 @@
 
 use super::Kind::{Int, Json, Text};
 use super::charges::take_failure;
-use super::{Batch, Damage, Line, Stored, Table, fixed, metadata, moves};
+use super::{Batch, Damage, RowReader, Stored, Table, fixed, metadata, moves};
 use counterfoil_core::payments::payout::{Payout, PayoutOrder, PayoutStatus};
 use counterfoil_core::types::id::{AccountId, PayoutId, TenantId};
 use counterfoil_core::types::mask::Masked;
@@ -54,27 +54,27 @@ impl Stored for Payout {
         batch.number(self.revision);
     }
 
-    fn take(line: &mut Line<'_>) -> Result<Payout, Damage> {
-        let (tenant, id) = (TenantId::from_i64(line.int()?), PayoutId::from_i64(line.int()?));
-        let minor = line.int()?;
-        let asset = line.asset()?;
+    fn take(reader: &mut RowReader<'_>) -> Result<Payout, Damage> {
+        let (tenant, id) = (TenantId::from_i64(reader.int()?), PayoutId::from_i64(reader.int()?));
+        let minor = reader.int()?;
+        let asset = reader.asset()?;
         let order = PayoutOrder {
-            amount: Money::new(minor, asset).map_err(|_| line.damage("the amount is none"))?,
-            account: AccountId::from_i64(line.int()?),
-            destination: line.raw::<Option<String>>()?.map(Masked::new),
-            description: line.raw::<Option<String>>()?.map(Masked::new),
-            metadata: metadata::take(line)?,
+            amount: Money::new(minor, asset).map_err(|_| reader.damage("the amount is invalid"))?,
+            account: AccountId::from_i64(reader.int()?),
+            destination: reader.raw::<Option<String>>()?.map(Masked::new),
+            description: reader.raw::<Option<String>>()?.map(Masked::new),
+            metadata: metadata::take(reader)?,
         };
         Ok(Payout {
             id,
             tenant,
             order: Arc::new(order),
-            status: line.word(PayoutStatus::parse)?,
-            provider: line.provider()?,
-            provider_reference: line.raw()?,
-            failure: take_failure(line)?,
-            created_at: line.time()?,
-            revision: line.number()?,
+            status: reader.word(PayoutStatus::parse)?,
+            provider: reader.provider()?,
+            provider_reference: reader.raw()?,
+            failure: take_failure(reader)?,
+            created_at: reader.time()?,
+            revision: reader.number()?,
         })
     }
 }

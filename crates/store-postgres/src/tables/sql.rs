@@ -1,24 +1,25 @@
-//! The statements of every table, made once from its columns, and those that write several tables at once.
+//! The SQL statements of every table, built once from its columns, and combinations that write
+//! several tables at once.
 
-use super::{Column, Kind, Place, Table};
+use super::{Column, Kind, Table, TableId};
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-/// The statements of one table. Parameters are one array per column; what writes takes the number of rows meant behind
-/// them and fails if it hits fewer.
+/// The statements of one table. Parameters are one array per column. Writing statements take the
+/// expected number of rows as the last parameter and fail on a smaller number.
 #[derive(Debug)]
 pub(crate) struct Statements {
-    /// Rows by key.
+    /// Reads rows by key.
     pub(crate) find: String,
-    /// Rows by key, locked for the transaction.
+    /// Reads rows by key and locks them for the transaction.
     pub(crate) lock: String,
     pub(crate) insert: String,
     pub(crate) update: String,
     pub(crate) delete: String,
 }
 
-/// What is done to rows. `Update` and `Delete` take one more array: the transactions that must have written the rows
-/// last, where that matters.
+/// The kind of a write. `Update` and `Delete` take a further array with the expected last writer of
+/// every row, or NULL for locked rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     Update,
@@ -26,101 +27,87 @@ pub(crate) enum Verb {
     Insert,
 }
 
-/// A part of a statement: what is done to rows of one table.
-pub(crate) type Part = (Verb, Place);
+/// One part of a statement: the verb and its table.
+pub(crate) type Part = (Verb, TableId);
 
-/// When a part has its turn. New claims come first: of what is inserted, only they may have to wait for who changes a row that is there, so
-/// they are inserted while nothing is held that others could wait for. Then rows that are there, table by table in the order in which all
-/// processes lock; then what else is new.
-pub(crate) fn turn((verb, place): Part) -> (u8, Place) {
-    let phase = match (verb, place) {
-        (Verb::Insert, Place::Claim) => 0,
+/// The rank of a part in the order of writes.
+///
+/// New claims come first. No other insertion may have to wait for a concurrent transaction, so the
+/// wait happens before this transaction holds locks. Changes of existing rows follow, table by
+/// table in the lock order of all processes. All other new rows come last.
+pub(crate) fn write_order((verb, table): Part) -> (u8, TableId) {
+    let phase = match (verb, table) {
+        (Verb::Insert, TableId::Claim) => 0,
         (Verb::Update | Verb::Delete, _) => 1,
         (Verb::Insert, _) => 2,
     };
-    (phase, place)
+    (phase, table)
 }
 
-/// Parts that one statement does, because they mostly come together: to open charges, to settle them, both, and to keep
-/// what is decided at once. A statement costs the server as much as several rows. In the order of [`turn`]; those with most
-/// parts first.
-pub(crate) const TOGETHER: [&[Part]; 4] = [
+/// Combinations of parts that are frequent enough to have one statement: charges opened and settled
+/// in one group, settled, opened, and decisions kept at once. A statement costs the server as much
+/// as several rows. Each combination is in [`write_order`]; larger combinations come first.
+pub(crate) const COMBINED: [&[Part]; 4] = [
     &[
-        (Verb::Insert, Place::Claim),
-        (Verb::Update, Place::Claim),
-        (Verb::Update, Place::Charge),
-        (Verb::Delete, Place::Outbox),
-        (Verb::Insert, Place::Charge),
-        (Verb::Insert, Place::Outbox),
-        (Verb::Insert, Place::Audit),
+        (Verb::Insert, TableId::Claim),
+        (Verb::Update, TableId::Claim),
+        (Verb::Update, TableId::Charge),
+        (Verb::Delete, TableId::Outbox),
+        (Verb::Insert, TableId::Charge),
+        (Verb::Insert, TableId::Outbox),
+        (Verb::Insert, TableId::Audit),
     ],
     &[
-        (Verb::Update, Place::Claim),
-        (Verb::Update, Place::Charge),
-        (Verb::Delete, Place::Outbox),
-        (Verb::Insert, Place::Audit),
+        (Verb::Update, TableId::Claim),
+        (Verb::Update, TableId::Charge),
+        (Verb::Delete, TableId::Outbox),
+        (Verb::Insert, TableId::Audit),
     ],
     &[
-        (Verb::Insert, Place::Claim),
-        (Verb::Insert, Place::Charge),
-        (Verb::Insert, Place::Outbox),
-        (Verb::Insert, Place::Audit),
+        (Verb::Insert, TableId::Claim),
+        (Verb::Insert, TableId::Charge),
+        (Verb::Insert, TableId::Outbox),
+        (Verb::Insert, TableId::Audit),
     ],
-    &[(Verb::Insert, Place::Claim), (Verb::Insert, Place::Audit)],
+    &[(Verb::Insert, TableId::Claim), (Verb::Insert, TableId::Audit)],
 ];
 
-/// Columns that mostly are empty in all rows of such a part: where they are, the statement says so itself instead of being sent a
-/// list of nothing for each.
-pub(crate) const fn mostly_empty((verb, place): Part) -> &'static [&'static str] {
-    match (verb, place) {
-        (Verb::Insert, Place::Claim) => {
-            &["not_before", "replay_until", "tombstone_until", "status", "media", "location", "body"]
-        }
-        (Verb::Update, Place::Claim) => &["holder", "lease_until", "lease_ceiling", "not_before"],
-        (Verb::Insert, Place::Charge) => {
-            &["wallet_account", "wallet_amount", "working", "provider_reference", "failure", "decline_code"]
-        }
-        (Verb::Update, Place::Charge) => &["working", "failure", "decline_code"],
-        (Verb::Insert, Place::Outbox) => &["payout", "hold", "parked"],
-        _ => &[],
-    }
-}
-
-static ALL: LazyLock<Vec<Statements>> = LazyLock::new(|| Place::ALL.map(make).into());
+static ALL: LazyLock<Vec<Statements>> = LazyLock::new(|| TableId::ALL.map(build).into());
 
 /// The statements of a table.
-pub(crate) fn statements(place: Place) -> &'static Statements {
-    // One entry per place, in their order.
-    let index = Place::ALL.iter().position(|other| *other == place).unwrap_or(0);
+pub(crate) fn statements(table: TableId) -> &'static Statements {
+    // `ALL` has one entry per table, in the order of `TableId::ALL`.
+    let index = TableId::ALL.iter().position(|other| *other == table).unwrap_or(0);
     &ALL[index]
 }
 
-/// The statement that does one part.
-pub(crate) fn alone((verb, place): Part) -> &'static str {
-    let made = statements(place);
+/// The statement of a single part.
+pub(crate) fn single((verb, table): Part) -> &'static str {
+    let statements = statements(table);
     match verb {
-        Verb::Update => &made.update,
-        Verb::Delete => &made.delete,
-        Verb::Insert => &made.insert,
+        Verb::Update => &statements.update,
+        Verb::Delete => &statements.delete,
+        Verb::Insert => &statements.insert,
     }
 }
 
-/// The most of these parts that one statement does, if there is one; the others come before it. They must be of rows that are
-/// locked already, or new and known to nobody else: else they would be out of order.
-pub(crate) fn most_of(parts: &[Part]) -> Option<&'static [Part]> {
-    let fits = |whole: &[Part]| {
-        let mut left_over = parts.iter().filter(|part| !whole.contains(part));
-        let in_order = |(verb, place): &Part| match verb {
-            Verb::Insert => place.is_minted(),
-            Verb::Update | Verb::Delete => *place > Place::Outbox,
+/// The largest combination contained in these parts. The remaining parts are written earlier and
+/// must keep the lock order: only locked rows and minted ids, which are unknown to other processes,
+/// qualify.
+pub(crate) fn largest_combination(parts: &[Part]) -> Option<&'static [Part]> {
+    let fits = |combination: &[Part]| {
+        let mut remaining = parts.iter().filter(|part| !combination.contains(part));
+        let keeps_order = |(verb, table): &Part| match verb {
+            Verb::Insert => table.is_minted(),
+            Verb::Update | Verb::Delete => *table > TableId::Outbox,
         };
-        whole.iter().all(|part| parts.contains(part)) && left_over.all(in_order)
+        combination.iter().all(|part| parts.contains(part)) && remaining.all(keeps_order)
     };
-    TOGETHER.into_iter().find(|whole| fits(whole))
+    COMBINED.into_iter().find(|combination| fits(combination))
 }
 
-fn make(place: Place) -> Statements {
-    let table = place.table();
+fn build(id: TableId) -> Statements {
+    let table = id.table();
     let keys: Vec<Column> = table.columns.iter().take(table.key).copied().collect();
     let by_key = format!(
         "SELECT {} FROM {} AS k JOIN {} AS t ON {} ORDER BY {}",
@@ -133,57 +120,63 @@ fn make(place: Place) -> Statements {
     Statements {
         lock: format!("{by_key} FOR UPDATE OF t"),
         find: by_key,
-        insert: write((Verb::Insert, place)),
-        update: write((Verb::Update, place)),
-        delete: write((Verb::Delete, place)),
+        insert: write((Verb::Insert, id)),
+        update: write((Verb::Update, id)),
+        delete: write((Verb::Delete, id)),
     }
 }
 
 fn write(part: Part) -> String {
-    let (done, meant, _) = parts(&[part], false);
-    format!("WITH {done} SELECT {meant}")
+    let Combination { ctes, all_written, .. } = combine(&[part]);
+    format!("WITH {ctes} SELECT {all_written}")
 }
 
-/// The parts in their order, as the beginning of a statement; the condition that all rows meant were hit; and the number of
-/// the first parameter behind theirs. The rows of one part after the other are counted, so whatever depends on the condition
-/// comes after all of them. `thin`: what is mostly empty is, everywhere.
-pub(super) fn parts(parts: &[Part], thin: bool) -> (String, String, usize) {
-    let (mut done, mut counts, mut first) = (Vec::new(), Vec::new(), 1_usize);
-    for (number, &one) in parts.iter().enumerate() {
-        let (verb, place) = one;
-        let table = place.table();
-        let empty = if thin { mostly_empty(one) } else { &[] };
-        let columns = written(&table, verb, empty);
-        done.push(format!("p{number} AS ({} RETURNING 1)", part(&table, verb, &columns, empty, first)));
+/// Parts as the beginning of a statement.
+pub(super) struct Combination {
+    /// The parts as common table expressions, in order.
+    pub(super) ctes: String,
+    /// The condition that all expected rows were written. PostgreSQL evaluates it after all parts.
+    pub(super) all_written: String,
+    /// The number of the first parameter after those of the parts.
+    pub(super) next_parameter: usize,
+}
+
+pub(super) fn combine(parts: &[Part]) -> Combination {
+    let (mut ctes, mut counts, mut first) = (Vec::new(), Vec::new(), 1_usize);
+    for (number, &(verb, id)) in parts.iter().enumerate() {
+        let table = id.table();
+        let columns = sent(&table, verb);
+        ctes.push(format!("p{number} AS ({} RETURNING 1)", part(&table, verb, &columns, first)));
         counts.push(format!("SELECT 1 FROM p{number}"));
         first = first.saturating_add(columns.len());
     }
-    let meant =
-        format!("all_of((SELECT count(*) FROM ({}) AS hit), ${first}::bigint)", counts.join(" UNION ALL "));
-    (done.join(", "), meant, first.saturating_add(1))
+    let all_written = format!(
+        "require_row_count((SELECT count(*) FROM ({}) AS written), ${first}::bigint)",
+        counts.join(" UNION ALL ")
+    );
+    Combination { ctes: ctes.join(", "), all_written, next_parameter: first.saturating_add(1) }
 }
 
-/// The columns a part is written from, without those that are empty.
-fn written(table: &Table, verb: Verb, empty: &[&str]) -> Vec<Column> {
-    let sent = table.columns.iter().enumerate().filter(|(_, column)| !empty.contains(&column.name));
-    let of_table = sent.filter(|(index, column)| match verb {
+/// The columns that a part takes as parameters.
+fn sent(table: &Table, verb: Verb) -> Vec<Column> {
+    let sent = table.columns.iter().enumerate().filter(|(index, column)| match verb {
         Verb::Insert => true,
         Verb::Update => *index < table.key || column.moves,
         Verb::Delete => *index < table.key,
     });
-    let mut columns: Vec<Column> = of_table.map(|(_, column)| *column).collect();
+    let mut columns: Vec<Column> = sent.map(|(_, column)| *column).collect();
     if verb != Verb::Insert {
         columns.push(WRITTEN_BY);
     }
     columns
 }
 
-/// `first`: the number of its first parameter.
-fn part(table: &Table, verb: Verb, columns: &[Column], empty: &[&str], first: usize) -> String {
+/// `first` is the number of the part's first parameter.
+fn part(table: &Table, verb: Verb, columns: &[Column], first: usize) -> String {
     let (name, rows) = (table.name, rows(columns.iter(), first));
     let keys: Vec<Column> = table.columns.iter().take(table.key).copied().collect();
-    // Only rows that are as they were.
-    let which =
+    // A row whose last writer differs is not written, and the row count then fails the statement.
+    let unchanged =
         || format!("WHERE {} AND (u.written_by IS NULL OR t.xmin = u.written_by::xid)", same(&keys, "u"));
     match verb {
         Verb::Insert => {
@@ -195,11 +188,10 @@ fn part(table: &Table, verb: Verb, columns: &[Column], empty: &[&str], first: us
         }
         Verb::Update => {
             let moving = columns.iter().filter(|column| column.moves);
-            let changes = moving.map(|column| format!("{} = {}", column.name, value(column)));
-            let changes = join(changes.chain(empty.iter().map(|name| format!("{name} = NULL"))));
-            format!("UPDATE {name} AS t SET {changes} FROM {rows} AS u {}", which())
+            let changes = join(moving.map(|column| format!("{} = {}", column.name, value(column))));
+            format!("UPDATE {name} AS t SET {changes} FROM {rows} AS u {}", unchanged())
         }
-        Verb::Delete => format!("DELETE FROM {name} AS t USING {rows} AS u {}", which()),
+        Verb::Delete => format!("DELETE FROM {name} AS t USING {rows} AS u {}", unchanged()),
     }
 }
 
@@ -208,7 +200,7 @@ fn same(keys: &[Column], alias: &str) -> String {
     pairs.collect::<Vec<_>>().join(" AND ")
 }
 
-/// What a read selects of `t`.
+/// The columns that a read selects from `t`.
 pub(super) fn list(table: &Table) -> String {
     let mut list = join(table.columns.iter().map(|column| match column.kind {
         Kind::Json | Kind::Sum => format!("t.{0}::text AS {0}", column.name),
@@ -221,9 +213,9 @@ pub(super) fn list(table: &Table) -> String {
     list
 }
 
-/// A range of a table: everything behind `FROM table AS t`.
-pub(super) fn range(place: Place, rest: &str) -> String {
-    let table = place.table();
+/// A read of a range; `rest` is everything after `FROM table AS t`.
+pub(super) fn range(id: TableId, rest: &str) -> String {
+    let table = id.table();
     format!("SELECT {} FROM {} AS t {rest}", list(&table), table.name)
 }
 
@@ -238,8 +230,8 @@ fn value(column: &Column) -> String {
 /// The transactions that must have written rows last.
 const WRITTEN_BY: Column = Column { name: "written_by", kind: Kind::Text, moves: false };
 
-/// Numbered parameters, one array per column, as rows. Unnested in a list of results and not as tables: rows are then
-/// handed on one by one, and no column is stored by itself first.
+/// Numbered parameters, one array per column, as rows. `unnest` stands in the select list and not
+/// in FROM: PostgreSQL then streams rows instead of materialising whole columns first.
 pub(super) fn rows<'c>(columns: impl Iterator<Item = &'c Column>, first: usize) -> String {
     let arrays = columns.zip(first..).map(|(column, number)| {
         let kind = match column.kind {
@@ -253,10 +245,10 @@ pub(super) fn rows<'c>(columns: impl Iterator<Item = &'c Column>, first: usize) 
     format!("(SELECT {})", join(arrays))
 }
 
-/// Inserts rows of a table; `first` is the number of its first parameter.
-pub(super) fn insert(place: Place, first: usize) -> String {
-    let table = place.table();
-    part(&table, Verb::Insert, table.columns, &[], first)
+/// An insertion of all columns of a table; `first` is the number of its first parameter.
+pub(super) fn insert(id: TableId, first: usize) -> String {
+    let table = id.table();
+    part(&table, Verb::Insert, table.columns, first)
 }
 
 pub(super) fn join(parts: impl Iterator<Item = String>) -> String {
@@ -268,39 +260,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_one_statement_stand_in_the_order_of_locks_and_most_come_first() {
-        for parts in TOGETHER {
-            assert!(parts.iter().copied().map(turn).is_sorted(), "{parts:?}");
+    fn combined_parts_are_in_lock_order_and_larger_combinations_come_first() {
+        for parts in COMBINED {
+            assert!(parts.iter().copied().map(write_order).is_sorted(), "{parts:?}");
         }
-        assert!(TOGETHER.windows(2).all(|pair| pair[0].len() >= pair[1].len()));
+        assert!(COMBINED.windows(2).all(|pair| pair[0].len() >= pair[1].len()));
     }
 
     #[test]
-    fn what_is_mostly_empty_is_a_column_that_the_part_writes() {
-        for part in TOGETHER.concat() {
-            let (verb, place) = part;
-            let all = written(&place.table(), verb, &[]).len();
-            let thin = written(&place.table(), verb, mostly_empty(part)).len();
-            assert_eq!(thin + mostly_empty(part).len(), all, "{part:?}");
-        }
-    }
-
-    #[test]
-    fn a_change_that_would_be_made_out_of_order_keeps_parts_apart() {
-        let settling = TOGETHER[1];
-        assert_eq!(most_of(settling), Some(settling));
-        let with = |part: Part| most_of(&[settling, &[part]].concat());
+    fn a_part_that_would_break_the_lock_order_prevents_the_combination() {
+        let settling = COMBINED[1];
+        assert_eq!(largest_combination(settling), Some(settling));
+        let with = |part: Part| largest_combination(&[settling, &[part]].concat());
         for apart in [
-            (Verb::Update, Place::Operation),
-            (Verb::Update, Place::Outbox),
-            (Verb::Insert, Place::Claim),
-            (Verb::Insert, Place::Name),
+            (Verb::Update, TableId::Operation),
+            (Verb::Update, TableId::Outbox),
+            (Verb::Insert, TableId::Claim),
+            (Verb::Insert, TableId::Name),
         ] {
             assert_eq!(with(apart), None, "{apart:?}");
         }
-        for beside in [(Verb::Update, Place::Balance), (Verb::Insert, Place::Hold)] {
+        for beside in [(Verb::Update, TableId::Balance), (Verb::Insert, TableId::Hold)] {
             assert_eq!(with(beside), Some(settling), "{beside:?}");
         }
-        assert_eq!(most_of(&[(Verb::Insert, Place::Audit)]), None);
+        assert_eq!(largest_combination(&[(Verb::Insert, TableId::Audit)]), None);
     }
 }

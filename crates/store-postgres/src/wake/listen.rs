@@ -1,26 +1,25 @@
-//! The connection that listens, and locks what is waited for.
+//! The listening connection, which also holds the advisory locks of waited-for claims.
 
-use super::places::Places;
+use super::waiters::Waiters;
 use crate::session::{Purpose, Session};
 use crate::shared::Shared;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 
-/// Locks those keys that no committer is settling right now.
+/// Locks the keys that no committer is settling at the moment, and returns them.
 const LOCK: &str = "SELECT k FROM unnest($1::bigint[]) AS u(k) \
      WHERE pg_try_advisory_lock_shared((k >> 32)::int, (k << 32 >> 32)::int)";
 const UNLOCK: &str = "SELECT pg_advisory_unlock_shared((k >> 32)::int, (k << 32 >> 32)::int) \
      FROM unnest($1::bigint[]) AS u(k)";
 
-/// How often a lock is tried again, and keys that nobody waits for are given up.
-const TURN: Duration = Duration::from_millis(20);
-/// How long the server may take for one statement.
+/// The interval for retrying locks and for releasing keys without waiters.
+const TICK: Duration = Duration::from_millis(20);
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// How long a lost connection is left alone.
+/// The pause before a lost connection is reopened.
 const RECONNECT_EVERY: Duration = Duration::from_millis(500);
 
-/// Why listening ended.
+/// The connection was lost, and why.
 struct Lost(String);
 
 impl From<tokio_postgres::Error> for Lost {
@@ -30,65 +29,65 @@ impl From<tokio_postgres::Error> for Lost {
 }
 
 /// Listens until the store is closed.
-pub(super) async fn serve(shared: Arc<Shared>, places: Arc<Places>) {
-    // A process that never meets another's work needs no connection for it.
-    places.wanted.notified().await;
+pub(super) async fn serve(shared: Arc<Shared>, waiters: Arc<Waiters>) {
+    // A process whose waiters never depend on other processes opens no connection.
+    waiters.key_added.notified().await;
     loop {
-        let Lost(why) = listen(&shared, &places).await;
-        places.close();
-        tracing::debug!(%why, "the connection that listens was lost; whoever waits looks by itself");
+        let Lost(why) = listen(&shared, &waiters).await;
+        waiters.disconnect();
+        tracing::debug!(%why, "the listening connection was lost; waiters poll");
         tokio::time::sleep(RECONNECT_EVERY).await;
     }
 }
 
-async fn listen(shared: &Shared, places: &Places) -> Lost {
+async fn listen(shared: &Shared, waiters: &Waiters) -> Lost {
     let mut session = match shared.connect(Purpose::Read).await {
         Ok(session) => session,
         Err(error) => return Lost(error.to_string()),
     };
-    match attend(&mut session, places).await {
+    match run(&mut session, waiters).await {
         Ok(never) => match never {},
         Err(lost) => lost,
     }
 }
 
-async fn attend(session: &mut Session, places: &Places) -> Result<std::convert::Infallible, Lost> {
+async fn run(session: &mut Session, waiters: &Waiters) -> Result<std::convert::Infallible, Lost> {
     within(session.command("SET idle_session_timeout = 0; LISTEN counterfoil_settled")).await?;
     within(session.prepare(&[LOCK, UNLOCK])).await?;
-    places.open();
-    lock(session, places).await?;
-    let mut turn = tokio::time::interval(TURN);
-    turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    waiters.connect();
+    lock_keys(session, waiters).await?;
+    let mut tick = tokio::time::interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            word = session.word() => {
-                let word = word.ok_or_else(|| Lost("the server ended it".to_owned()))?;
-                // Anything else on the channel is not for us.
-                if let Ok(key) = u64::from_str_radix(&word, 16) {
-                    places.tell(key.cast_signed());
+            payload = session.notification() => {
+                let payload = payload.ok_or_else(|| Lost("the server ended the connection".to_owned()))?;
+                // Ignore payloads that are not keys.
+                if let Ok(key) = u64::from_str_radix(&payload, 16) {
+                    waiters.wake(key.cast_signed());
                 }
                 continue;
             }
-            () = places.wanted.notified() => {}
-            _ = turn.tick(), if !places.is_empty() => {
-                let left = places.leave();
+            () = waiters.key_added.notified() => {}
+            _ = tick.tick(), if !waiters.is_empty() => {
+                let left = waiters.remove_idle();
                 if !left.is_empty() {
                     within(session.query(UNLOCK, vec![&left])).await?;
                 }
             }
         }
-        lock(session, places).await?;
+        lock_keys(session, waiters).await?;
     }
 }
 
-async fn lock(session: &Session, places: &Places) -> Result<(), Lost> {
-    let wanted = places.unlocked();
-    if wanted.is_empty() {
+async fn lock_keys(session: &Session, waiters: &Waiters) -> Result<(), Lost> {
+    let keys = waiters.unlocked_keys();
+    if keys.is_empty() {
         return Ok(());
     }
-    let rows = within(session.query(LOCK, vec![&wanted])).await?;
+    let rows = within(session.query(LOCK, vec![&keys])).await?;
     let locked: Result<Vec<i64>, _> = rows.iter().map(|row| row.try_get(0)).collect();
-    places.locked(&locked?);
+    waiters.mark_locked(&locked?);
     Ok(())
 }
 

@@ -1,27 +1,29 @@
-//! Those who wait for a claim that another process works on, woken by the commit that settles it.
+//! Wakes the waiters of a claim when another process commits the settlement.
 //!
-//! One connection listens for all of them. While anybody here waits for a claim, it holds a shared advisory lock under
-//! the claim's key; a committer that settles a claim tries that lock and sends a word only where it is not to be had,
-//! because every transaction that sends one commits alone in its whole cluster. Until it has committed, the committer
-//! keeps the locks it did get, so nobody can begin to wait unseen between its try and its commit.
+//! One connection listens for all waiters of a process. While a task waits for a claim, the
+//! connection holds a shared advisory lock under the claim's key. A committer that settles a claim
+//! tries the exclusive lock, and sends a notification only if the lock is taken: notifying
+//! transactions commit serially in the whole cluster. The committer keeps the locks until its
+//! commit, so no waiter can start unnoticed between the try and the commit.
 //!
-//! Promises: nobody waits for a lock here, the number of locks is bounded, and nothing fails because of this. A lost
-//! connection wakes everybody once and is reopened; meanwhile those who wait look by themselves.
+//! Promises: no lock is waited for, the number of locks is bounded, and no commit fails because of
+//! notifications. A lost connection wakes all waiters once and is reopened; until then the waiters
+//! poll.
 
 mod listen;
-mod places;
+mod waiters;
 
 use crate::shared::Shared;
 use counterfoil_core::idempotency::claim::{ClaimId, ClaimState, Custody};
 use counterfoil_store::{Change, Row};
-use places::Places;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
+use waiters::Waiters;
 
-/// Sends a word for each of the keys in this parameter that somebody waits for, and counts them. Two-part keys are apart
-/// from the one-part keys of committers and migrations. A queue that others leave to fill up is left alone: it would warn,
-/// and at last fail commits.
-pub(crate) fn tell(parameter: usize) -> String {
+/// A query that notifies each waited-for key of the parameter. Two-part lock keys cannot collide
+/// with the one-part keys of committers and migrations. Nothing is sent while the server's
+/// notification queue is a quarter full, because a full queue fails commits.
+pub(crate) fn notify_sql(parameter: usize) -> String {
     format!(
         "SELECT count(pg_notify('counterfoil_settled', to_hex(k))) \
          FROM (SELECT unnest(${parameter}::bigint[]) AS k) AS u \
@@ -30,13 +32,13 @@ pub(crate) fn tell(parameter: usize) -> String {
     )
 }
 
-/// The key of a claim: the first 64 bits of its digest. Two claims under one key would only be woken for each other.
+/// The key of a claim: the first 64 bits of its digest. A collision only causes a spurious wake-up.
 pub(crate) fn key(claim: &ClaimId) -> i64 {
     claim.digest().as_bytes().first_chunk().map_or(0, |first| i64::from_be_bytes(*first))
 }
 
-/// The key of the claim that this change settles or puts off. A claim that is new was waited for by nobody.
-pub(crate) fn settled(change: &Change) -> Option<i64> {
+/// The key of the claim that a change settles or postpones. A new claim cannot have waiters.
+pub(crate) fn settled_key(change: &Change) -> Option<i64> {
     let Change::Replace { row, .. } = change else { return None };
     let Row::Claim(claim) = &**row else { return None };
     match &claim.state {
@@ -50,26 +52,26 @@ pub(crate) fn settled(change: &Change) -> Option<i64> {
     }
 }
 
-/// The listening connection and who waits for it. It is opened when somebody waits for the first time.
+/// The listening connection and its waiters. The first waiter opens the connection.
 #[derive(Debug)]
 pub(crate) struct Wake {
-    places: Arc<Places>,
+    waiters: Arc<Waiters>,
     listener: JoinHandle<()>,
 }
 
 impl Wake {
     pub(crate) fn start(shared: Arc<Shared>) -> Wake {
-        let places = Arc::new(Places::default());
-        let listener = tokio::spawn(listen::serve(shared, Arc::clone(&places)));
-        Wake { places, listener }
+        let waiters = Arc::new(Waiters::default());
+        let listener = tokio::spawn(listen::serve(shared, Arc::clone(&waiters)));
+        Wake { waiters, listener }
     }
 
-    /// Waits, from this call on, for a word about the claim; nothing if none can come.
+    /// A future for the next notification about the claim, or `None` without a connection.
     pub(crate) fn wait(&self, claim: &ClaimId) -> Option<impl Future<Output = ()> + Send + use<>> {
-        let mut word = self.places.take(key(claim))?;
+        let mut signal = self.waiters.add(key(claim))?;
         Some(async move {
-            // An error means that the connection was lost: as good a reason to look.
-            let _ = word.changed().await;
+            // An error means that the connection was lost. The waiter polls then as well.
+            let _ = signal.changed().await;
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Claims only move forward, and neither they nor the work for them can be nonsense.
+//! Claims only move forward, and the columns of claims and of their work are consistent.
 
 use crate::{filled, refused};
 
@@ -17,21 +17,21 @@ async fn claims_only_move_forward() {
         ("body = 'other', revision = revision + 1", 1),
         ("subject = 9, revision = revision + 1", 1),
     ] {
-        let sql = format!("UPDATE idempotency_keys SET {change} WHERE subject = {subject}");
+        let sql = format!("UPDATE claims SET {change} WHERE subject = {subject}");
         refused(&db, &sql, "only moves forward").await;
     }
-    refused(&db, "DELETE FROM idempotency_keys WHERE subject = 3", "never removed").await;
+    refused(&db, "DELETE FROM claims WHERE subject = 3", "never removed").await;
     refused(
         &db,
-        "UPDATE idempotency_keys SET state = 'completed', revision = revision + 1 WHERE subject = 3",
+        "UPDATE claims SET state = 'completed', revision = revision + 1 WHERE subject = 3",
         "state_has_its_columns",
     )
     .await;
-    // What the engine itself does is allowed: to expire, to be claimed anew under a higher fence, to be swept.
+    // The moves of the engine are allowed: expiry, a new claim under a higher fence, the sweep.
     for sql in [
-        "UPDATE idempotency_keys SET state = 'expired', body = NULL, revision = revision + 1 WHERE subject = 1",
-        "UPDATE idempotency_keys SET subject = 9, fence = fence + 1, revision = revision + 1 WHERE subject = 1",
-        "DELETE FROM idempotency_keys WHERE subject = 9",
+        "UPDATE claims SET state = 'expired', body = NULL, revision = revision + 1 WHERE subject = 1",
+        "UPDATE claims SET subject = 9, fence = fence + 1, revision = revision + 1 WHERE subject = 1",
+        "DELETE FROM claims WHERE subject = 9",
     ] {
         assert_eq!(db.execute(sql, &[]).await.unwrap(), 1, "{sql}");
     }
@@ -41,7 +41,7 @@ const LEASE: &str = "holder = 1, lease_until = 1, lease_ceiling = 1";
 const ANSWER: &str =
     "replay_until = 1, tombstone_until = 1, sweep_at = 1, status = 1, media = 'm', body = 'b'";
 
-/// Every state of a claim, with the columns it needs.
+/// Every state of a claim with its required columns.
 const STATES: [(&str, &str); 6] = [
     ("in_flight", LEASE),
     ("failed_retry", "not_before = 1"),
@@ -51,19 +51,19 @@ const STATES: [(&str, &str); 6] = [
     ("expired", "tombstone_until = 1, body = NULL"),
 ];
 
-/// Makes a claim of that state, without the rule of moves and from nothing.
+/// Puts the claim into a state, with the rule about moves disabled.
 fn made(state: &str, has: &str) -> String {
     format!(
-        "ALTER TABLE idempotency_keys DISABLE TRIGGER only_forward; \
-         UPDATE idempotency_keys SET state = 'in_flight', {LEASE}, not_before = NULL, replay_until = NULL, \
+        "ALTER TABLE claims DISABLE TRIGGER only_forward; \
+         UPDATE claims SET state = 'in_flight', {LEASE}, not_before = NULL, replay_until = NULL, \
          tombstone_until = NULL, sweep_at = NULL, status = NULL, media = NULL, body = NULL WHERE subject = 3; \
-         UPDATE idempotency_keys SET state = '{state}', {has}, fence = 5, revision = 5 WHERE subject = 3; \
-         ALTER TABLE idempotency_keys ENABLE ALWAYS TRIGGER only_forward"
+         UPDATE claims SET state = '{state}', {has}, fence = 5, revision = 5 WHERE subject = 3; \
+         ALTER TABLE claims ENABLE ALWAYS TRIGGER only_forward"
     )
 }
 
 #[tokio::test]
-async fn a_claim_moves_from_state_to_state_as_the_rule_says() {
+async fn claims_move_between_states_as_the_rule_says() {
     let (db, _database) = filled().await;
     let may = |from: &str, to: &str, is_another: bool, fence_grows: bool| match from {
         "completed" | "failed_terminal" | "expired" if is_another => fence_grows,
@@ -80,7 +80,7 @@ async fn a_claim_moves_from_state_to_state_as_the_rule_says() {
             .flat_map(|to| [(3, 5), (3, 6), (9, 5), (9, 6)].map(|(subject, fence)| (to, subject, fence)))
         {
             let sql = format!(
-                "BEGIN; UPDATE idempotency_keys SET state = '{to}', {has}, subject = {subject}, fence = {fence}, \
+                "BEGIN; UPDATE claims SET state = '{to}', {has}, subject = {subject}, fence = {fence}, \
                  revision = 6 WHERE subject = 3; ROLLBACK"
             );
             if may(from, to, subject == 9, fence == 6) {
@@ -90,16 +90,16 @@ async fn a_claim_moves_from_state_to_state_as_the_rule_says() {
             }
         }
         for back in ["fence = 4, revision = 6", "revision = 5"] {
-            let sql = format!("BEGIN; UPDATE idempotency_keys SET {back} WHERE subject = 3; ROLLBACK");
+            let sql = format!("BEGIN; UPDATE claims SET {back} WHERE subject = 3; ROLLBACK");
             refused(&db, &sql, "only moves forward").await;
         }
     }
 }
 
 #[tokio::test]
-async fn only_what_is_settled_and_not_kept_for_good_is_removed() {
+async fn only_settled_claims_with_a_sweep_time_are_removed() {
     let (db, _database) = filled().await;
-    let remove = "BEGIN; DELETE FROM idempotency_keys WHERE subject = 3; ROLLBACK";
+    let remove = "BEGIN; DELETE FROM claims WHERE subject = 3; ROLLBACK";
     for (state, has) in STATES {
         let is_settled = matches!(state, "completed" | "failed_terminal" | "expired");
         let looked_at =
@@ -117,13 +117,14 @@ async fn only_what_is_settled_and_not_kept_for_good_is_removed() {
     }
 }
 
-/// Whatever the answer was: within its windows the key neither goes nor is claimed anew, so nothing is charged a second time under it.
+/// Until its tombstone ends, a settled key is neither deleted nor claimed again, so no second
+/// charge can happen under it.
 #[tokio::test]
 async fn a_settled_claim_is_kept_until_its_tombstone_ends() {
     let (db, _database) = filled().await;
-    let remove = "BEGIN; DELETE FROM idempotency_keys WHERE subject = 3; ROLLBACK";
+    let remove = "BEGIN; DELETE FROM claims WHERE subject = 3; ROLLBACK";
     let reuse = format!(
-        "BEGIN; UPDATE idempotency_keys SET state = 'in_flight', {LEASE}, subject = 9, fence = 6, revision = 6 \
+        "BEGIN; UPDATE claims SET state = 'in_flight', {LEASE}, subject = 9, fence = 6, revision = 6 \
          WHERE subject = 3; ROLLBACK"
     );
     let settled = STATES.iter().filter(|(_, has)| has.contains("tombstone_until"));
@@ -135,14 +136,14 @@ async fn a_settled_claim_is_kept_until_its_tombstone_ends() {
             refused(&db, remove, "kept until its tombstone ends").await;
             refused(&db, &reuse, "only moves forward").await;
         }
-        // Processes may be a little ahead of the server's clock.
+        // Processes may run slightly ahead of the server's clock.
         for over in ["now_ms() - 1", "now_ms() + 30000"] {
             db.batch_execute(&made(state, &until(over))).await.unwrap();
             db.batch_execute(remove).await.unwrap();
             db.batch_execute(&reuse).await.unwrap();
         }
     }
-    // A server whose clock was set back does not keep what is over by the last commit's time.
+    // The last commit's time counts if the server's clock was set back.
     let ahead = "UPDATE head SET at = now_ms() + 86400000";
     db.batch_execute(ahead).await.unwrap();
     db.batch_execute(&made("expired", "tombstone_until = now_ms() + 80000000, sweep_at = 1, body = NULL"))
@@ -152,7 +153,7 @@ async fn a_settled_claim_is_kept_until_its_tombstone_ends() {
 }
 
 #[tokio::test]
-async fn rows_that_make_no_sense_are_refused() {
+async fn inconsistent_rows_are_refused() {
     let (db, _database) = filled().await;
     let mut claims = vec![
         "state = 'lost'".to_owned(),
@@ -174,13 +175,13 @@ async fn rows_that_make_no_sense_are_refused() {
             claims.push(format!("state = '{state}', {}", ANSWER.replace(column, &format!("{name} = NULL"))));
         }
     }
-    db.batch_execute("ALTER TABLE idempotency_keys DISABLE TRIGGER only_forward").await.unwrap();
+    db.batch_execute("ALTER TABLE claims DISABLE TRIGGER only_forward").await.unwrap();
     for change in claims {
-        let sql = format!("UPDATE idempotency_keys SET {change} WHERE subject = 3");
+        let sql = format!("UPDATE claims SET {change} WHERE subject = 3");
         refused(&db, &sql, "state_has_its_columns").await;
     }
     for column in ["fence", "revision", "attempts"] {
-        let sql = format!("UPDATE idempotency_keys SET {column} = -1 WHERE subject = 3");
+        let sql = format!("UPDATE claims SET {column} = -1 WHERE subject = 3");
         refused(&db, &sql, "counts_begin_at_zero").await;
     }
     db.batch_execute("ALTER TABLE outbox DISABLE TRIGGER only_forward, DISABLE TRIGGER as_made")
@@ -199,11 +200,11 @@ async fn rows_that_make_no_sense_are_refused() {
         refused(&db, &format!("UPDATE outbox SET {change} WHERE id = 7"), words).await;
     }
     for (sums, words) in [("captured = -1", "given_back"), ("refunded = -1, captured = 0", "given_back")] {
-        let columns = "id, tenant, amount_minor, asset, payment_method, capture, destination, metadata, status, provider, \
-            created_at, revision";
+        let columns = "id, tenant, amount_minor, asset, payment_method, capture, destination, metadata, status, provider, endpoint, \
+            captured, refunded, refunding, created_at, revision";
         let sql = format!(
             "ALTER TABLE charges DISABLE TRIGGER only_forward; INSERT INTO charges ({columns}) VALUES \
-             (51, 1, 50, 'USD', 'pm', true, 9, '{{}}', 'processing', 'p', 1, 1); UPDATE charges SET {sums} WHERE id = 51"
+             (51, 1, 50, 'USD', 'pm', true, 9, '{{}}', 'processing', 'p', 'e', 0, 0, 0, 1, 1); UPDATE charges SET {sums} WHERE id = 51"
         );
         refused(&db, &sql, words).await;
     }

@@ -1,4 +1,4 @@
-//! Transactions and their entries: they balance when they commit, and nothing is added to them.
+//! Transactions balance when they commit, and no entry is added later.
 
 use crate::{filled, refused};
 
@@ -35,16 +35,17 @@ async fn an_unbalanced_transaction_is_refused_at_its_commit() {
             "says 3 entries and has 2",
         ),
     ] {
-        // Everything up to the COMMIT is taken: the transaction may still be made whole.
+        // Statements before the COMMIT are accepted, because later ones may complete the
+        // transaction.
         let open = format!("BEGIN; {HEADER} (9,1,'general',{legs},'{{}}',9); {ENTRY} {entries}");
         db.batch_execute(&open).await.unwrap();
         refused(&db, "COMMIT", words).await;
     }
     refused(&db, &format!("{HEADER} (9,1,'general',2,'{{}}',9)"), "says 2 entries and has 0").await;
-    // What is to be asked at the COMMIT is asked, whatever becomes of the note of it.
+    // The check at the COMMIT runs, also if its note was deleted or changed.
     for forget in [
-        "DELETE FROM unproven",
-        "UPDATE unproven SET transaction = 1",
+        "DELETE FROM unbalanced_transactions",
+        "UPDATE unbalanced_transactions SET transaction = 1",
         "SET session_replication_role = replica",
     ] {
         let open = format!("BEGIN; {HEADER} (9,1,'general',2,'{{}}',9); {forget}");
@@ -54,7 +55,7 @@ async fn an_unbalanced_transaction_is_refused_at_its_commit() {
     }
     refused(
         &db,
-        &format!("BEGIN; {HEADER} (9,1,'general',2,'{{}}',9); TRUNCATE unproven"),
+        &format!("BEGIN; {HEADER} (9,1,'general',2,'{{}}',9); TRUNCATE unbalanced_transactions"),
         "pending trigger",
     )
     .await;
@@ -65,11 +66,11 @@ async fn an_unbalanced_transaction_is_refused_at_its_commit() {
          {ENTRY} (1,9,1,9,9,2,'credit','posted',5,'USD'); COMMIT"
     );
     db.batch_execute(&whole).await.unwrap();
-    assert!(db.query("SELECT 1 FROM unproven", &[]).await.unwrap().is_empty());
+    assert!(db.query("SELECT 1 FROM unbalanced_transactions", &[]).await.unwrap().is_empty());
 }
 
 #[tokio::test]
-async fn what_one_statement_opens_and_leaves_unbalanced_is_refused_at_its_commit() {
+async fn transactions_left_unbalanced_by_one_statement_are_refused_at_its_commit() {
     let (db, _database) = filled().await;
     let at_once = |legs: u8, entries: &str| {
         format!("WITH opened AS ({HEADER} (9,1,'general',{legs},'{{}}',9)) {ENTRY} {entries}")
@@ -101,7 +102,7 @@ async fn what_one_statement_opens_and_leaves_unbalanced_is_refused_at_its_commit
     let two_assets = "(1,9,0,9,9,1,'debit','posted',5,'USD'), (1,9,1,9,9,2,'credit','posted',5,'USD'), \
          (1,9,2,9,9,1,'debit','pending',7,'EUR'), (1,9,3,9,9,2,'credit','pending',7,'EUR')";
     db.batch_execute(&at_once(4, two_assets)).await.unwrap();
-    assert!(db.query("SELECT 1 FROM unproven", &[]).await.unwrap().is_empty());
+    assert!(db.query("SELECT 1 FROM unbalanced_transactions", &[]).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -118,13 +119,13 @@ async fn nothing_is_added_to_a_sealed_transaction() {
     refused(&db, &format!("{ENTRY} (1,1,2,9,9,1,'debit','later',5,'USD')"), "layer_check").await;
     refused(&db, &format!("{ENTRY} (1,1,-1,9,9,1,'debit','posted',5,'USD')"), "check constraint").await;
     refused(&db, &format!("{ENTRY} (1,1,2,9,9,1,'debit','posted',-5,'USD')"), "check constraint").await;
-    // An entry that comes before its header has no place yet, either.
+    // An entry without a header has no place either.
     let early = format!("BEGIN; {ENTRY} (1,9,0,9,9,1,'debit','posted',5,'USD')");
     refused(&db, &early, "no place for an entry").await;
 }
 
 #[tokio::test]
-async fn every_other_way_to_write_to_history_is_refused_too() {
+async fn upserts_merges_views_and_copies_cannot_rewrite_history() {
     let (db, _database) = filled().await;
     for (table, key, column) in [
         ("journal_entries", "tenant, transaction, leg", "amount"),
@@ -147,7 +148,7 @@ async fn every_other_way_to_write_to_history_is_refused_too() {
         let through = format!("CREATE VIEW seen AS SELECT * FROM {table}; UPDATE seen SET {column} = 9");
         refused(&db, &through, "append-only").await;
     }
-    // Entries that come as a copy are held to their places like any others.
+    // COPY is subject to the same rules.
     let (tenant, id) = {
         let row = db.query_one("SELECT tenant, id FROM journal_transactions LIMIT 1", &[]).await.unwrap();
         (row.get::<_, i64>(0), row.get::<_, i64>(1))

@@ -1,10 +1,11 @@
-//! What holds against raw SQL, also for the owner: a journal that balances and is only added to, claims that only move
-//! forward, and a wall between tenants.
+//! The rules against raw SQL, which also hold for the owner: a balanced, append-only journal,
+//! claims that only move forward, and row-level security between tenants.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a broken promise must stop the test")]
 
 mod claims;
 mod journal;
+mod partitions;
 mod rows;
 #[path = "../support/mod.rs"]
 mod support;
@@ -28,8 +29,8 @@ use counterfoil_testkit::postgres::Database;
 use support::{fresh, raw};
 use tokio_postgres::Client;
 
-/// One settled charge (1) with a refund that has ended (6) and one at work (7), one charge at work (3), and something in
-/// every other table.
+/// A database with rows in every table: a settled charge (1) with an ended refund (6) and a running
+/// one (7), and a charge in progress (3).
 async fn filled() -> (Client, Database) {
     let (store, database) = fresh().await;
     store.commit(opening(1)).await.unwrap();
@@ -72,7 +73,7 @@ async fn filled() -> (Client, Database) {
     (raw(&database.url()).await, database)
 }
 
-/// Runs a script as one transaction; it must fail with these words, and at its COMMIT if it says so.
+/// Runs a script, which must fail with a message that contains `words`.
 async fn refused(db: &Client, script: &str, words: &str) {
     let answer = db.batch_execute(script).await;
     let error = answer.expect_err(script);
@@ -91,7 +92,6 @@ async fn history_is_append_only_even_for_its_owner() {
             ("journal_transactions", "at"),
             ("journal_entries", "amount"),
             ("audit_log", "at"),
-            ("commits", "at"),
             ("commit_groups", "at"),
             ("account_names", "account"),
             ("assets", "exponent"),
@@ -118,13 +118,13 @@ async fn history_is_append_only_even_for_its_owner() {
             refused(&db, &format!("DELETE FROM {table}"), "never removed").await;
             refused(&db, &format!("TRUNCATE {table}"), "never removed").await;
         }
-        for table in ["idempotency_keys", "outbox", "snapshots"] {
+        for table in ["claims", "outbox", "snapshots"] {
             refused(&db, &format!("TRUNCATE {table}"), "never emptied").await;
         }
     }
 }
 
-/// Every status, and those a charge may move to from it: the core's own table, spelt out.
+/// Every status with its allowed successors, a copy of the core's table.
 const MOVES: [(&str, &[&str]); 8] = [
     (
         "processing",
@@ -187,7 +187,7 @@ async fn charges_move_as_the_core_says() {
 }
 
 #[tokio::test]
-async fn what_was_taken_and_given_back_stays_sound() {
+async fn captured_and_refunded_amounts_stay_sound() {
     let (db, _database) = filled().await;
     for (sums, words) in [
         ("captured = 1249", "never becomes less"),
@@ -205,17 +205,17 @@ async fn what_was_taken_and_given_back_stays_sound() {
     assert_eq!(db.execute(whole, &[]).await.unwrap(), 1);
     for wallet in ["9, NULL", "NULL, 5", "9, 0", "9, 50"] {
         let columns = "id, tenant, amount_minor, asset, payment_method, capture, destination, metadata, status, \
-             provider, created_at, revision, wallet_account, wallet_amount";
+             provider, endpoint, captured, refunded, refunding, created_at, revision, wallet_account, wallet_amount";
         let sql = format!(
             "INSERT INTO charges ({columns}) VALUES \
-             (50, 1, 50, 'USD', 'pm', true, 9, '{{}}', 'processing', 'p', 1, 1, {wallet})"
+             (50, 1, 50, 'USD', 'pm', true, 9, '{{}}', 'processing', 'p', 'e', 0, 0, 0, 1, 1, {wallet})"
         );
         refused(&db, &sql, "a_wallet_pays_a_part").await;
     }
 }
 
 #[tokio::test]
-async fn payouts_end_once_and_stay_what_was_asked() {
+async fn payouts_end_once_and_keep_their_order() {
     let (db, _database) = filled().await;
     for change in [
         "status = 'paid'",
@@ -244,7 +244,7 @@ async fn payouts_end_once_and_stay_what_was_asked() {
         refused(&db, &sql, "work keeps its payment").await;
     }
     let columns = "claim, tenant, profile, endpoint, due_at, created_at, generation, idle_calls, unknown, \
-        server_errors, first_sent_at, last_sent_at, revision, flow";
+        server_errors, first_sent_at, last_sent_at, revision, flow, version, step, way";
     for payments in ["NULL::bigint, NULL::bigint", "1, 10"] {
         let sql = format!(
             "INSERT INTO outbox (id, charge, payout, {columns}) SELECT 77, {payments}, {columns} FROM outbox WHERE id = 10"
@@ -291,7 +291,7 @@ async fn operations_end_once_and_work_keeps_its_saga() {
     ] {
         refused(&db, &format!("UPDATE outbox SET {change} WHERE id = 7"), "keeps its payment").await;
     }
-    // Another step, or the way back, begins with a key of its own.
+    // Another step or direction begins with a new provider key, so its generation may fall.
     for sql in [
         "UPDATE outbox SET step = 2, generation = 1, revision = 2 WHERE id = 7",
         "UPDATE outbox SET generation = 2, revision = 3 WHERE id = 7",
@@ -314,7 +314,7 @@ async fn a_reader_sees_one_tenant_and_a_writer_cannot_rewrite_history() {
         "operations",
         "payouts",
         "outbox",
-        "idempotency_keys",
+        "claims",
         "audit_log",
         "accounts",
         "journal_transactions",
@@ -355,7 +355,6 @@ async fn a_reader_sees_one_tenant_and_a_writer_cannot_rewrite_history() {
         "DELETE FROM charges",
         "DELETE FROM operations",
         "DELETE FROM payouts",
-        "UPDATE commits SET at = 1",
         "UPDATE commit_groups SET at = 1",
     ] {
         refused(&db, sql, "permission denied").await;
@@ -384,7 +383,7 @@ async fn a_server_needs_no_more_than_the_writers_role() {
     store.commit(set(7).replace(Operation { revision: 2, ..operation(6, 1) }, 1)).await.unwrap();
     store.commit(set(8).insert(payout(9)).insert(payout_work(9))).await.unwrap();
     store.commit(set(9).replace(Payout { revision: 2, ..payout(9) }, 1)).await.unwrap();
-    // What the judge refuses is refused by it, not by a missing right.
+    // The judge refuses the set before a missing right could.
     let removal = set(5).remove(RowKey::Transaction(TENANT, transfer(1, 1, 2, 50).id), 1);
     assert!(matches!(store.commit(removal).await, Err(CommitError::Refused(_))));
     store.close().await;

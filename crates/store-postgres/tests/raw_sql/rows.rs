@@ -1,4 +1,4 @@
-//! What a row is about never changes, what may change only moves forward, and money is whole numbers.
+//! Identity columns never change, revisions grow, and money is whole numbers.
 
 use crate::{filled, refused};
 
@@ -30,9 +30,9 @@ async fn other_rows_only_move_forward() {
     refused(&db, "UPDATE api_keys SET revoked_at = NULL, revision = 3", "stays revoked").await;
 }
 
-/// What a row is about, table by table; the rules of claims, charges, operations, payouts and work have tests of their own.
+/// Identity columns by table. Claims, charges, operations, payouts and work have separate tests.
 #[tokio::test]
-async fn what_a_row_is_about_never_changes() {
+async fn identity_columns_never_change() {
     let (db, _database) = filled().await;
     for (table, changes, words) in [
         ("tenants", "name = 'x'; id = 77; created_at = 7", "stays who it is"),
@@ -58,7 +58,7 @@ async fn what_a_row_is_about_never_changes() {
     for change in ["value = 'x' WHERE name = 'secret'", "name = 'x'"] {
         refused(&db, &format!("UPDATE meta SET {change}"), "stay as they are").await;
     }
-    // A rule that nothing can be compared with would pass.
+    // The rules above are only tested on tables with rows.
     for table in ["tenants", "api_keys", "accounts", "holds", "snapshots", "balances", "cursors", "slots"] {
         let rows = db.query_one(&format!("SELECT count(*) FROM {table}"), &[]).await.unwrap();
         assert!(rows.get::<_, i64>(0) > 0, "{table} is empty");

@@ -1,4 +1,4 @@
-//! Producers that commit until they are told to stop, and what must hold of the answers they got.
+//! Producers that commit until stopped, and the checks of their answers.
 
 use super::resolved;
 use counterfoil_core::types::id::SetId;
@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// What each number's opening was answered.
+/// The answer to the opening of each number.
 pub type Answers = Vec<(i64, Result<CommitReceipt, CommitError>)>;
 
-/// Sixteen producers.
+/// Starts sixteen producers. Numbers are taken from `next`.
 pub struct Load {
     producers: JoinSet<Answers>,
     stop: Arc<AtomicBool>,
@@ -23,7 +23,6 @@ pub struct Load {
 }
 
 impl Load {
-    /// Numbers are taken from `next`.
     pub fn start(store: &Arc<PostgresStore>, next: &Arc<AtomicI64>) -> Load {
         let stop = Arc::new(AtomicBool::new(false));
         let mut producers = JoinSet::new();
@@ -44,7 +43,7 @@ impl Load {
         Load { producers, stop, next: Arc::clone(next), first: next.load(Ordering::SeqCst) }
     }
 
-    /// Until so many were asked for.
+    /// Waits until that many sets were sent.
     pub async fn until(&self, asked: i64) {
         while self.next.load(Ordering::SeqCst) < self.first + asked {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -57,7 +56,7 @@ impl Load {
     }
 }
 
-/// Compares answers with what is there; how many were confirmed, and how many in doubt.
+/// Compares answers with the store. Returns the numbers of confirmed and of doubtful sets.
 pub async fn compared(store: &PostgresStore, answers: Answers) -> (usize, usize) {
     let (mut confirmed, mut doubtful) = (0, 0);
     for (number, answer) in answers {
@@ -83,7 +82,7 @@ pub async fn compared(store: &PostgresStore, answers: Answers) -> (usize, usize)
     (confirmed, doubtful)
 }
 
-/// Reads the whole feed: every position once, every set once.
+/// Reads the whole feed and checks that every position and every set occurs once.
 pub async fn no_set_is_there_twice(store: &PostgresStore) {
     let mut places: HashMap<SetId, Position> = HashMap::new();
     let mut last = 0;

@@ -1,4 +1,4 @@
-//! What the tests share: a database of their own, a store on it, and plain clients beside it.
+//! Shared helpers: a database for each test, a store on it, and plain clients.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 
@@ -17,25 +17,13 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
-/// A migrated database on the server at `address`. A template is of one state of the steps: while they are being
-/// written, a server that stays up has several.
+/// A migrated database on the server at `address`. The template's name depends on the text of the
+/// schema, because a server may stay up between edits of the schema.
 pub async fn database_at(address: &str) -> Database {
-    let steps: [&[u8]; 15] = [
-        include_bytes!("../../src/schema/1_tables.sql"),
-        include_bytes!("../../src/schema/2_rules.sql"),
-        include_bytes!("../../src/schema/3_walls.sql"),
-        include_bytes!("../../src/schema/4_operations.sql"),
-        include_bytes!("../../src/schema/5_captured.sql"),
-        include_bytes!("../../src/schema/6_payouts.sql"),
-        include_bytes!("../../src/schema/7_balanced.sql"),
-        include_bytes!("../../src/schema/8_lighter.sql"),
-        include_bytes!("../../src/schema/9_owners.sql"),
-        include_bytes!("../../src/schema/10_by_tenant.sql"),
-        include_bytes!("../../src/schema/11_tenants_lead.sql"),
-        include_bytes!("../../src/schema/12_shorter_rules.sql"),
-        include_bytes!("../../src/schema/13_look_ahead.sql"),
-        include_bytes!("../../src/schema/14_groups.sql"),
-        include_bytes!("../../src/schema/15_kept.sql"),
+    let steps: [&[u8]; 3] = [
+        include_bytes!("../../src/schema/tables.sql"),
+        include_bytes!("../../src/schema/rules.sql"),
+        include_bytes!("../../src/schema/roles.sql"),
     ];
     let state = Digest::of("test-template", &steps).hex();
     let make =
@@ -48,31 +36,36 @@ pub async fn database() -> Database {
     database_at(&shared().unwrap()).await
 }
 
+/// A database without tables.
+pub async fn empty() -> Database {
+    Database::copy_of(&shared().unwrap(), "counterfoil_empty", async |_| Ok(())).await.unwrap()
+}
+
 pub async fn open(url: &str) -> PostgresStore {
     PostgresStore::open(url, Options::default()).await.unwrap()
 }
 
-/// A fresh store.
+/// A store on a fresh database.
 pub async fn fresh() -> (Arc<PostgresStore>, Database) {
     let database = database().await;
     (Arc::new(open(&database.url()).await), database)
 }
 
-/// A plain client in the store's schema, as an operator would have one.
+/// A plain client with the store's schema in its search path.
 pub async fn raw(url: &str) -> Client {
     let client = connect(url).await.unwrap();
     client.batch_execute("SET search_path = counterfoil").await.unwrap();
     client
 }
 
-/// A server of this test's own, to be killed or set up differently, with a migrated database.
+/// A private server for a test, to be killed or configured, with a migrated database.
 pub async fn own_server(settings: &[(&str, &str)]) -> (Server, Database) {
     let server = Server::start(settings).unwrap();
     let database = database_at(&server.address()).await;
     (server, database)
 }
 
-/// A proxy before the server of a database, and the database's URL through it.
+/// A proxy in front of the server of a database, and the URL through it.
 pub async fn proxied(database: &Database) -> (Proxy, String) {
     let url = database.url();
     let port = url.rsplit_once(':').unwrap().1.split_once('/').unwrap().0.parse().unwrap();
@@ -81,11 +74,11 @@ pub async fn proxied(database: &Database) -> (Proxy, String) {
     (proxy, through)
 }
 
-/// Ends every connection of a store to its database.
+/// Terminates all connections of stores to the current database.
 pub const TERMINATE: &str = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity \
     WHERE datname = current_database() AND application_name = 'counterfoil'";
 
-/// Commits until the answer is neither a conflict nor a store that is away, and no doubt is left.
+/// Commits a set and retries while the store is unavailable. Resolves doubts.
 pub async fn eventually(store: &PostgresStore, number: i64) -> CommitReceipt {
     for _ in 0..300 {
         match store.commit(opening(number)).await {
@@ -93,7 +86,7 @@ pub async fn eventually(store: &PostgresStore, number: i64) -> CommitReceipt {
             Err(CommitError::Unavailable(_) | CommitError::Conflict) => {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
-            // It may have gone into a connection whose end was not noticed yet.
+            // The set may have been sent on a connection whose end was not noticed yet.
             Err(CommitError::InDoubt(id)) => {
                 if let Some(receipt) = resolved(store, id).await {
                     return receipt;
@@ -102,7 +95,7 @@ pub async fn eventually(store: &PostgresStore, number: i64) -> CommitReceipt {
             Err(error) => panic!("{error:?}"),
         }
     }
-    panic!("the store does not come back");
+    panic!("the store does not recover");
 }
 
 pub async fn resolved(store: &PostgresStore, id: SetId) -> Option<CommitReceipt> {
@@ -115,7 +108,7 @@ pub async fn resolved(store: &PostgresStore, id: SetId) -> Option<CommitReceipt>
     panic!("{id:?} stays in doubt");
 }
 
-/// The process of the store that waits for a lock or for a standby, if one does now.
+/// The server process that waits for an event at the moment, if any.
 pub async fn waits(db: &Client, event: &str) -> Option<i32> {
     let sql = format!(
         "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() \
@@ -124,7 +117,7 @@ pub async fn waits(db: &Client, event: &str) -> Option<i32> {
     db.query_opt(&sql, &[]).await.unwrap().map(|row| row.get(0))
 }
 
-/// The one that waits, sooner or later.
+/// Polls until a server process waits for an event.
 pub async fn waiting_backend(db: &Client, event: &str) -> i32 {
     for _ in 0..500 {
         if let Some(pid) = waits(db, event).await {
@@ -132,18 +125,18 @@ pub async fn waiting_backend(db: &Client, event: &str) -> i32 {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("nobody waits for {event}");
+    panic!("no process waits for {event}");
 }
 
-/// A commit that waits for a standby, in this process of the server.
+/// A commit that waits for a standby, with its server process.
 pub struct Held {
     pub number: i64,
     pub pid: i32,
     pub committing: JoinHandle<Result<CommitReceipt, CommitError>>,
 }
 
-/// Commits from the second set on until one waits: a server waits for a standby that is not there from when its checkpointer has read that it
-/// should.
+/// Commits sets until one waits for the missing standby. The server starts to wait once its
+/// checkpointer has read the setting.
 pub async fn held_for_a_standby(store: &Arc<PostgresStore>, db: &Client) -> Held {
     for number in 2..3_000 {
         let store = Arc::clone(store);
@@ -155,5 +148,5 @@ pub async fn held_for_a_standby(store: &Arc<PostgresStore>, db: &Client) -> Held
         }
         committing.await.unwrap().unwrap();
     }
-    panic!("nobody waits for the standby");
+    panic!("no commit waits for the standby");
 }

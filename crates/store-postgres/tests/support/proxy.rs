@@ -1,6 +1,6 @@
-//! A proxy between the store and its server that understands just enough of the protocol to cut a connection where it
-//! commits, before or after the server has heard it: at COMMIT, or at the end of a statement that is a transaction by
-//! itself; and to answer in the server's place.
+//! A proxy between a store and its server. The proxy parses enough of the protocol to cut a
+//! connection at a commit, before or after the server receives it, and to answer in place of the
+//! server. A commit is a COMMIT, or the end of a sealing statement outside a transaction.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const PANIC: u8 = 5;
 
 type ToClient = Arc<Mutex<WriteHalf<TcpStream>>>;
 
-/// A running proxy; it ends with the test's runtime.
+/// A running proxy. The end of the test's runtime stops it.
 pub struct Proxy {
     pub port: u16,
     orders: Arc<Orders>,
@@ -31,18 +31,19 @@ struct Orders {
     connections: AtomicUsize,
 }
 
-/// What happens to the next connection that does something.
+/// A fault for the next connection that reaches the given point.
 #[derive(Clone, Copy, Debug)]
 pub enum Cut {
-    /// It commits: the server never hears it.
+    /// At a commit: the server never receives the commit.
     BeforeCommit,
-    /// It commits: the server hears it, the answer never arrives.
+    /// At a commit: the server receives the commit, the answer is lost.
     AfterCommit,
-    /// It begins a transaction: the server never hears it.
+    /// At the beginning of a transaction: the server never receives the beginning.
     AtBegin,
-    /// It begins a transaction by `BEGIN`: it is told that this was cancelled, the server never hears it, and everything goes on.
+    /// At a `BEGIN`: the proxy answers that the statement was cancelled, without sending it, and
+    /// keeps the connection.
     RefuseBegin,
-    /// It commits: the server hears it, and what arrives is its last word that it panics.
+    /// At a commit: the server receives the commit, and a PANIC arrives as the answer.
     PanicAfterCommit,
 }
 
@@ -64,7 +65,7 @@ impl Proxy {
         proxy
     }
 
-    /// The same URL through the proxy.
+    /// The URL through the proxy.
     pub fn through(&self, url: &str, port: u16) -> String {
         url.replace(&format!(":{port}/"), &format!(":{}/", self.port))
     }
@@ -80,12 +81,12 @@ impl Proxy {
         self.orders.next.store(order, Ordering::SeqCst);
     }
 
-    /// How many connections there were.
+    /// The number of connections so far.
     pub fn connections(&self) -> usize {
         self.orders.connections.load(Ordering::SeqCst)
     }
 
-    /// How many orders were carried out.
+    /// The number of injected faults so far.
     pub fn cuts(&self) -> usize {
         self.orders.cuts.load(Ordering::SeqCst)
     }
@@ -120,7 +121,7 @@ async fn copy(mut from: ReadHalf<TcpStream>, to: ToClient) {
     let _ = to.lock().await.shutdown().await;
 }
 
-/// What a server says of an error.
+/// An ErrorResponse message.
 fn error(severity: &str, code: &str) -> Vec<u8> {
     let fields = [('S', severity), ('V', severity), ('C', code), ('M', "told by the proxy")];
     let fields: Vec<u8> =
@@ -129,10 +130,10 @@ fn error(severity: &str, code: &str) -> Vec<u8> {
     [&b"E"[..], &length.to_be_bytes(), &fields, b"\0"].concat()
 }
 
-/// It is ready for the next, outside of any transaction.
+/// A ReadyForQuery message, outside of a transaction.
 const READY: &[u8] = b"Z\0\0\0\x05I";
 
-/// Passes the client's messages on, one by one: a kind, a length, a body. The first has no kind.
+/// Forwards the client's messages: kind, length, body. The first message has no kind.
 async fn forward(
     mut from: ReadHalf<TcpStream>,
     mut to: WriteHalf<TcpStream>,
@@ -152,7 +153,7 @@ async fn forward(
         let mut message: Vec<u8> = kind.into_iter().collect();
         message.extend(length.to_be_bytes());
         message.extend(&body);
-        // A request for encryption is refused with one byte; the real first message follows.
+        // The server refuses an SSLRequest with one byte. The real first message follows.
         is_first = is_first && body.get(..4) == Some(&80_877_103_u32.to_be_bytes()[..]);
         let (is_begin, is_commit) = talk.hear(kind, &body);
         if (is_commit && orders.take(CUT_BEFORE)) || (is_begin && orders.take(CUT_LOOK)) {
@@ -173,7 +174,7 @@ async fn forward(
             return;
         }
         if cut {
-            // Whatever the server answers is lost; closing at once could reach it before the message does.
+            // The answer is lost. Closing at once could overtake the message.
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             if panics {
                 to_client.lock().await.write_all(&error("PANIC", "53100")).await.unwrap();
@@ -183,13 +184,13 @@ async fn forward(
     }
 }
 
-/// What a connection is doing.
+/// The state of a connection.
 #[derive(Default)]
 struct Talk {
     /// The names of prepared statements that seal groups.
     seals: HashSet<Vec<u8>>,
     is_begun: bool,
-    /// A seal is under way that is a transaction by itself.
+    /// A sealing statement outside a transaction is in progress.
     is_sealing: bool,
 }
 

@@ -5,19 +5,18 @@ use counterfoil_core::types::mask::Masked;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// A client's own pairs.
 pub type Metadata = BTreeMap<String, Masked<String>>;
 
 const EMPTY: &str = "{}";
 
-/// To store.
+/// Encodes metadata for the store.
 pub fn encode(metadata: &Metadata) -> Cow<'static, str> {
     if metadata.is_empty() {
         return Cow::Borrowed(EMPTY);
     }
     let mut object = Object::new();
     for (name, value) in metadata {
-        // A map holds no name twice, which is all that can be refused here.
+        // Insertion can only fail on a duplicate name, and a map has none.
         let _ = object.insert(name.clone(), Json::String(value.reveal().clone()));
     }
     let mut bytes = Vec::with_capacity(64);
@@ -25,7 +24,7 @@ pub fn encode(metadata: &Metadata) -> Cow<'static, str> {
     Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// As stored; nothing if the text is not what [`encode`] writes.
+/// Decodes stored metadata; `None` if [`encode`] cannot have written the text.
 pub fn decode(text: &str) -> Option<Metadata> {
     if text == EMPTY {
         return Some(Metadata::new());
@@ -64,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_refused() {
+    fn text_of_other_shapes_is_refused() {
         for bad in ["", "[]", "null", "{\"a\":1}", "{\"a\":\"b\"", "{\"a\":null}"] {
             assert_eq!(decode(bad), None, "{bad}");
         }

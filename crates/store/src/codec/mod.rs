@@ -1,5 +1,5 @@
-//! Stored forms that stand once for all who keep them. Golden vectors pin them: a change here is a change of what is
-//! already stored.
+//! Encodings that several stores share. Golden vectors pin them: a change here changes the format
+//! of stored data.
 
 pub mod metadata;
 pub mod settled;

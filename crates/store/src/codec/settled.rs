@@ -1,9 +1,10 @@
-//! A settled claim as bytes, for whoever keeps copies of answers beside the store. The claim's id is not among them: it
-//! is what the bytes are looked up by.
+//! The encoding of a settled claim, for caches of answers outside the store. The claim's id is the
+//! cache key and is not encoded.
 //!
-//! A byte for the form, then tenant, subject, fingerprint, request, creation, fence, revision, attempts; a byte for the
-//! state, the two windows, the status; then the words for what the key makes and for the media type, a byte that says
-//! whether there is a location, the location, and the body, each with its length in front. Numbers are big-endian.
+//! Layout: form byte; tenant, subject, fingerprint, request, creation time, fence, revision,
+//! attempts; state byte; the two windows, status; resource name, media name, a byte for the
+//! presence of a location, location, body. The last parts are length-prefixed. Numbers are
+//! big-endian.
 
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, ClaimState, Resource, Settled};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
@@ -14,12 +15,12 @@ use counterfoil_core::types::id::{SubjectId, TenantId};
 use counterfoil_core::types::time::Time;
 use counterfoil_core::types::ulid::Ulid;
 
-/// The form above. Bytes of another form are not read.
+/// Version of the layout. Bytes of another version are not decoded.
 const FORM: u8 = 1;
 const COMPLETED: u8 = 1;
 const FAILED_TERMINAL: u8 = 2;
 
-/// To keep; nothing if the claim is not settled.
+/// Encodes a claim; `None` if the claim is not settled.
 pub fn encode(claim: &Claim) -> Option<Vec<u8>> {
     let (state, settled) = match &claim.state {
         ClaimState::Completed(settled) => (COMPLETED, settled),
@@ -56,7 +57,7 @@ pub fn encode(claim: &Claim) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// As kept under `id`; nothing if the bytes are not what [`encode`] writes.
+/// Decodes the claim `id`; `None` if [`encode`] cannot have written the bytes.
 pub fn decode(id: ClaimId, mut bytes: &[u8]) -> Option<Claim> {
     let rest = &mut bytes;
     let [FORM] = take(rest)? else { return None };
@@ -101,7 +102,8 @@ pub fn decode(id: ClaimId, mut bytes: &[u8]) -> Option<Claim> {
     rest.is_empty().then_some(claim)
 }
 
-/// Nothing if the part is too long for its length to be written, which no part of a stored answer is.
+/// Appends a length and the part; `None` if the length does not fit, which no stored answer
+/// reaches.
 fn put(out: &mut Vec<u8>, part: &[u8]) -> Option<()> {
     out.extend_from_slice(&u32::try_from(part.len()).ok()?.to_be_bytes());
     out.extend_from_slice(part);

@@ -1,8 +1,9 @@
-//! The rows a commit touched: for each a byte for its kind, then its key; numbers big-endian, names with a length. Where
-//! the tenant changes, it comes first, under a kind of its own. Commits from before that do not tell it.
+//! The keys of the rows that a commit touched. Each key is a kind byte and the key's fields:
+//! big-endian numbers, and names with a length byte in front. A tenant entry precedes the first key
+//! of a tenant and every change of tenant.
 
 use crate::port::Position;
-use crate::row::{RowKey, UNTOLD};
+use crate::row::RowKey;
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::ledger::account::AccountCode;
 use counterfoil_core::ledger::snapshot::FeedReader;
@@ -32,17 +33,18 @@ const SNAPSHOT: u8 = 15;
 const CURSOR: u8 = 16;
 const OPERATION: u8 = 17;
 const PAYOUT: u8 = 18;
-/// Whose the keys that follow are.
-const OF: u8 = 19;
+/// The tenant of the keys that follow.
+const OWNER: u8 = 19;
 
-/// To store.
+/// Encodes a commit's keys.
 pub fn encode(keys: impl ExactSizeIterator<Item = RowKey>) -> Vec<u8> {
     let mut out = Vec::with_capacity(keys.len().saturating_mul(24));
-    let mut of = UNTOLD;
+    let mut current = None;
     for key in keys {
-        if let Some(tenant) = told(&key).filter(|tenant| *tenant != of) {
-            put(&mut out, OF, &[&number(tenant.to_i64())]);
-            of = tenant;
+        let owner = separate_owner(&key);
+        if let Some(tenant) = owner.filter(|_| owner != current) {
+            put(&mut out, OWNER, &[&number(tenant.to_i64())]);
+            current = owner;
         }
         match key {
             RowKey::Claim(_, id) => put(&mut out, CLAIM, &[id.digest().as_bytes()]),
@@ -76,36 +78,36 @@ pub fn encode(keys: impl ExactSizeIterator<Item = RowKey>) -> Vec<u8> {
     out
 }
 
-/// The tenant, where the key itself does not hold it.
-fn told(key: &RowKey) -> Option<TenantId> {
+/// The tenant of a key, unless the key's own encoding contains the tenant.
+fn separate_owner(key: &RowKey) -> Option<TenantId> {
     match key {
         RowKey::Name(..) | RowKey::Asset(..) => None,
         _ => key.tenant(),
     }
 }
 
-/// As stored; nothing if the bytes are not what [`encode`] writes or wrote.
+/// Decodes a commit's keys; `None` if [`encode`] cannot have written the bytes.
 pub fn decode(mut bytes: &[u8]) -> Option<Vec<RowKey>> {
     let mut keys = Vec::with_capacity(bytes.len() / 16);
     let rest = &mut bytes;
-    let mut of = UNTOLD;
+    let mut owner: Option<TenantId> = None;
     while let Some((kind, after)) = rest.split_first() {
         *rest = after;
-        if *kind == OF {
-            of = TenantId::from_i64(take_number(rest)?);
+        if *kind == OWNER {
+            owner = Some(TenantId::from_i64(take_number(rest)?));
             continue;
         }
         keys.push(match *kind {
-            CLAIM => RowKey::Claim(of, ClaimId::from_digest(Digest::from_bytes(take(rest)?))),
-            CHARGE => RowKey::Charge(of, ChargeId::from_i64(take_number(rest)?)),
-            OUTBOX => RowKey::Outbox(of, SubjectId::from_i64(take_number(rest)?)),
+            CLAIM => RowKey::Claim(owner?, ClaimId::from_digest(Digest::from_bytes(take(rest)?))),
+            CHARGE => RowKey::Charge(owner?, ChargeId::from_i64(take_number(rest)?)),
+            OUTBOX => RowKey::Outbox(owner?, SubjectId::from_i64(take_number(rest)?)),
             AUDIT => {
-                RowKey::Audit(of, SubjectId::from_i64(take_number(rest)?), Ulid::from_bytes(take(rest)?))
+                RowKey::Audit(owner?, SubjectId::from_i64(take_number(rest)?), Ulid::from_bytes(take(rest)?))
             }
             TENANT => RowKey::Tenant(TenantName::parse(take_name(rest)?).ok()?),
             API_KEY => RowKey::ApiKey(Digest::from_bytes(take(rest)?)),
             SLOT => RowKey::Slot(u16::from_be_bytes(take(rest)?)),
-            ACCOUNT => RowKey::Account(of, AccountId::from_i64(take_number(rest)?)),
+            ACCOUNT => RowKey::Account(owner?, AccountId::from_i64(take_number(rest)?)),
             NAME => {
                 let tenant = TenantId::from_i64(take_number(rest)?);
                 RowKey::Name(tenant, AccountCode::parse(take_name(rest)?).ok()?)
@@ -117,18 +119,18 @@ pub fn decode(mut bytes: &[u8]) -> Option<Vec<RowKey>> {
             BALANCE => {
                 let account = AccountId::from_i64(take_number(rest)?);
                 let [shard] = take(rest)?;
-                RowKey::Balance(of, account, shard)
+                RowKey::Balance(owner?, account, shard)
             }
-            TRANSACTION => RowKey::Transaction(of, TransactionId::from_i64(take_number(rest)?)),
-            REVERSAL => RowKey::Reversal(of, TransactionId::from_i64(take_number(rest)?)),
-            HOLD => RowKey::Hold(of, HoldId::from_i64(take_number(rest)?)),
+            TRANSACTION => RowKey::Transaction(owner?, TransactionId::from_i64(take_number(rest)?)),
+            REVERSAL => RowKey::Reversal(owner?, TransactionId::from_i64(take_number(rest)?)),
+            HOLD => RowKey::Hold(owner?, HoldId::from_i64(take_number(rest)?)),
             SNAPSHOT => {
                 let account = AccountId::from_i64(take_number(rest)?);
-                RowKey::Snapshot(of, account, Position(u64::from_be_bytes(take(rest)?)))
+                RowKey::Snapshot(owner?, account, Position(u64::from_be_bytes(take(rest)?)))
             }
             CURSOR => RowKey::Cursor(FeedReader::parse(take_name(rest)?)?),
-            OPERATION => RowKey::Operation(of, OperationId::from_i64(take_number(rest)?)),
-            PAYOUT => RowKey::Payout(of, PayoutId::from_i64(take_number(rest)?)),
+            OPERATION => RowKey::Operation(owner?, OperationId::from_i64(take_number(rest)?)),
+            PAYOUT => RowKey::Payout(owner?, PayoutId::from_i64(take_number(rest)?)),
             _ => return None,
         });
     }
@@ -139,7 +141,7 @@ const fn number(number: i64) -> [u8; 8] {
     number.to_be_bytes()
 }
 
-/// Names have at most 64 bytes.
+/// Names have at most 64 bytes, so their length always fits the byte.
 fn put_named(out: &mut Vec<u8>, kind: u8, before: &[u8], name: &str) {
     let length = u8::try_from(name.len()).unwrap_or(u8::MAX);
     put(out, kind, &[before, &[length], name.as_bytes()]);
@@ -173,31 +175,34 @@ fn take_name<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
 mod tests {
     use super::*;
 
+    const OWN: TenantId = TenantId::from_i64(0x21);
+
+    /// One key of every kind. The tenants of the name and of the asset are part of their keys.
     fn keys() -> Vec<RowKey> {
         vec![
-            RowKey::Claim(UNTOLD, ClaimId::from_digest(Digest::from_bytes([0xaa; 32]))),
-            RowKey::Charge(UNTOLD, ChargeId::from_i64(0x0102_0304_0506_0708)),
-            RowKey::Outbox(UNTOLD, SubjectId::from_i64(-1)),
-            RowKey::Audit(UNTOLD, SubjectId::from_i64(2), Ulid::from_bytes([0xbb; 16])),
+            RowKey::Claim(OWN, ClaimId::from_digest(Digest::from_bytes([0xaa; 32]))),
+            RowKey::Charge(OWN, ChargeId::from_i64(0x0102_0304_0506_0708)),
+            RowKey::Outbox(OWN, SubjectId::from_i64(-1)),
+            RowKey::Audit(OWN, SubjectId::from_i64(2), Ulid::from_bytes([0xbb; 16])),
             RowKey::Tenant(TenantName::parse("acme").unwrap()),
             RowKey::ApiKey(Digest::from_bytes([0xcc; 32])),
             RowKey::Slot(258),
-            RowKey::Account(UNTOLD, AccountId::from_i64(3)),
+            RowKey::Account(OWN, AccountId::from_i64(3)),
             RowKey::Name(TenantId::from_i64(4), AccountCode::parse("chart:fees:EUR").unwrap()),
             RowKey::Asset(TenantId::from_i64(5), Asset::parse("CO2_GRAMS").unwrap()),
-            RowKey::Balance(UNTOLD, AccountId::from_i64(6), 255),
-            RowKey::Transaction(UNTOLD, TransactionId::from_i64(7)),
-            RowKey::Reversal(UNTOLD, TransactionId::from_i64(8)),
-            RowKey::Hold(UNTOLD, HoldId::from_i64(9)),
-            RowKey::Snapshot(UNTOLD, AccountId::from_i64(10), Position(0x0102)),
+            RowKey::Balance(OWN, AccountId::from_i64(6), 255),
+            RowKey::Transaction(OWN, TransactionId::from_i64(7)),
+            RowKey::Reversal(OWN, TransactionId::from_i64(8)),
+            RowKey::Hold(OWN, HoldId::from_i64(9)),
+            RowKey::Snapshot(OWN, AccountId::from_i64(10), Position(0x0102)),
             RowKey::Cursor(FeedReader::Projection),
-            RowKey::Operation(UNTOLD, OperationId::from_i64(11)),
-            RowKey::Payout(UNTOLD, PayoutId::from_i64(12)),
+            RowKey::Operation(OWN, OperationId::from_i64(11)),
+            RowKey::Payout(OWN, PayoutId::from_i64(12)),
         ]
     }
 
     fn golden() -> Vec<u8> {
-        let mut bytes = vec![1];
+        let mut bytes = vec![19, 0, 0, 0, 0, 0, 0, 0, 0x21, 1];
         bytes.extend([0xaa; 32]);
         bytes.extend([2, 1, 2, 3, 4, 5, 6, 7, 8]);
         bytes.extend([3, 255, 255, 255, 255, 255, 255, 255, 255]);
@@ -222,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn golden_bytes_with_tenants() {
+    fn golden_bytes_where_the_tenant_changes() {
         let (first, second) = (TenantId::from_i64(0x21), TenantId::from_i64(0x22));
         let charge = |tenant| RowKey::Charge(tenant, ChargeId::from_i64(7));
         let keys = vec![
@@ -244,7 +249,6 @@ mod tests {
         assert_eq!(decode(&bytes), Some(keys));
     }
 
-    /// As they were before commits told tenants.
     #[test]
     fn golden_bytes() {
         assert_eq!(encode(keys().into_iter()), golden());
@@ -255,9 +259,15 @@ mod tests {
     fn cut_or_unknown_bytes_are_refused() {
         let whole = golden();
         let ends: Vec<usize> = (0..whole.len()).filter(|end| decode(&whole[..*end]).is_some()).collect();
-        let between = [0, 33, 42, 51, 76, 82, 115, 118, 127, 151, 170, 180, 189, 198, 207, 224, 236, 245];
+        let between = [0, 9, 42, 51, 60, 85, 91, 124, 127, 136, 160, 179, 189, 198, 207, 216, 233, 245, 254];
         assert_eq!(ends, between, "only between two keys");
         assert_eq!(decode(&[19]), None);
         assert_eq!(decode(&[20]), None);
+    }
+
+    #[test]
+    fn a_key_without_its_tenant_is_refused() {
+        assert_eq!(decode(&[2, 0, 0, 0, 0, 0, 0, 0, 7]), None);
+        assert_eq!(decode(&[7, 1, 2]), Some(vec![RowKey::Slot(258)]), "slots belong to no tenant");
     }
 }

@@ -1,4 +1,4 @@
-//! Asking a store and stopping the case where the answer is one the port does not allow there.
+//! Helpers that call a store and fail the case on an answer that the port does not allow there.
 
 use super::fixtures::TENANT;
 use crate::change::ChangeSet;
@@ -15,10 +15,11 @@ use counterfoil_core::types::time::Time;
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
-/// A store may ask for another try this often before the case takes it for stuck.
+/// Conflicts in a row after which a case counts the store as stuck.
 const CONFLICTS_MAX: usize = 1_000;
 
-/// Commits, and tries again after a conflict as the port asks. Everything but a refusal stops the case.
+/// Commits a set and retries conflicts, as the port asks. Every other error except a refusal fails
+/// the case.
 pub(super) async fn try_commit<S: Store>(
     store: &S,
     set: ChangeSet,
@@ -36,7 +37,7 @@ pub(super) async fn try_commit<S: Store>(
     panic!("a conflict that {CONFLICTS_MAX} tries did not resolve: {set:?}")
 }
 
-/// Commits a set that must go through.
+/// Commits a set that must succeed.
 pub(super) async fn commit<S: Store>(store: &S, set: ChangeSet) -> CommitReceipt {
     match try_commit(store, set.clone()).await {
         Ok(receipt) => receipt,
@@ -44,7 +45,7 @@ pub(super) async fn commit<S: Store>(store: &S, set: ChangeSet) -> CommitReceipt
     }
 }
 
-/// Commits a set that must be refused for `reason`, at its only or first change.
+/// Commits a set that must be refused for `reason` at its first change, and returns the row found.
 pub(super) async fn refused<S: Store>(store: &S, set: ChangeSet, reason: RefusalReason) -> Option<Row> {
     let refusal = refusal(store, set.clone()).await;
     assert_eq!((refusal.change, refusal.reason), (0, reason), "{set:?}");
@@ -59,7 +60,7 @@ pub(super) async fn refusal<S: Store>(store: &S, set: ChangeSet) -> CommitRefusa
     }
 }
 
-/// Commits all sets at once; answers in their order.
+/// Commits all sets concurrently. The results keep the order of the sets.
 pub(super) async fn together<S: Store>(
     store: &Arc<S>,
     sets: Vec<ChangeSet>,
@@ -74,37 +75,34 @@ pub(super) async fn together<S: Store>(
     answers.into_iter().map(|(_, answer)| answer).collect()
 }
 
-/// Commits all sets at once; all must go through.
+/// Commits all sets concurrently; all must succeed.
 pub(super) async fn fill<S: Store>(store: &Arc<S>, sets: Vec<ChangeSet>) {
     for answer in together(store, sets).await {
         answer.expect("sets that do not touch each other all commit");
     }
 }
 
-/// The row of that key.
 pub(super) async fn row<S: Store>(store: &S, key: RowKey) -> Option<Row> {
     let mut rows = rows(store, vec![key]).await;
     assert_eq!(rows.len(), 1, "one answer for one key");
     rows.pop().flatten()
 }
 
-/// The rows of those keys.
 pub(super) async fn rows<S: Store>(store: &S, keys: Vec<RowKey>) -> Vec<Option<Row>> {
     store.read(keys).await.expect("a healthy store reads")
 }
 
-/// The rows of a scan.
 pub(super) async fn scan<S: Store>(store: &S, scan: Scan) -> Vec<Row> {
     store.scan(scan).await.expect("a healthy store scans")
 }
 
-/// The keys of what is due.
+/// The keys of the due rows.
 pub(super) async fn due<S: Store>(store: &S, due: Due, now: Time, limit: usize) -> Vec<RowKey> {
-    let rows = store.due(due, now, limit).await.expect("a healthy store tells what is due");
+    let rows = store.due(due, now, limit).await.expect("a healthy store reports due rows");
     rows.iter().map(Row::key).collect()
 }
 
-/// The first shard of an account's balance, if it was ever written.
+/// The first shard of an account's balance, if it exists.
 pub(super) async fn balance<S: Store>(store: &S, account: AccountId) -> Option<Balance> {
     match row(store, RowKey::Balance(TENANT, account, 0)).await {
         None => None,
@@ -113,7 +111,6 @@ pub(super) async fn balance<S: Store>(store: &S, account: AccountId) -> Option<B
     }
 }
 
-/// Entries of an account.
 pub(super) async fn entries<S: Store>(
     store: &S,
     account: AccountId,
@@ -123,12 +120,12 @@ pub(super) async fn entries<S: Store>(
     store.entries(TENANT, account, page, limit).await.expect("a healthy store reads its journal")
 }
 
-/// What an account's entries add up to.
+/// The sum of an account's entries.
 pub(super) async fn fold<S: Store>(store: &S, account: AccountId, after: u64, upto: Upto) -> Folded {
     store.fold(TENANT, account, Position(after), upto).await.expect("a healthy store adds its journal up")
 }
 
-/// Every committed set's touched keys, in order.
+/// The touched keys per committed set, in commit order.
 pub(super) async fn touched<S: Store>(store: &S) -> Vec<Vec<RowKey>> {
     let feed = store.feed(Position(0), SCAN_MAX).await.expect("a healthy store feeds");
     feed.into_iter().map(|entry| entry.touched).collect()

@@ -1,4 +1,5 @@
-//! Balances: moved by deltas that are judged in the commit, never past a bound, never by image.
+//! Balances change by deltas that the commit judges. No move passes a bound, and no writer replaces
+//! a balance.
 
 use super::ask::{balance, commit, refusal, refused, row, rows, together};
 use super::fixtures::ledger::{
@@ -14,7 +15,7 @@ use tokio::task::{JoinSet, yield_now};
 
 const ONE: RowKey = RowKey::Balance(TENANT, account_id(1), 0);
 
-/// Account 1 begins with these bounds, and so much is posted.
+/// Opens account 1 with these bounds and posts an amount to it.
 async fn begin<S: Store>(store: &Arc<S>, floor: Option<i64>, cap: Option<i64>, amount: i64) -> Balance {
     commit(&**store, set(900).insert(opened(1, floor, cap))).await;
     let guarded = Guarded { floor: floor.is_some(), cap: cap.is_some() };
@@ -24,7 +25,7 @@ async fn begin<S: Store>(store: &Arc<S>, floor: Option<i64>, cap: Option<i64>, a
     expected
 }
 
-/// Account 1 moves by `delta`, and is then what the pure rule says.
+/// Moves account 1 by `delta` and expects the balance that the pure rule computes.
 async fn moves<S: Store>(store: &Arc<S>, number: i64, delta: Delta) {
     let before = balance(&**store, account_id(1)).await.expect("the balance has begun");
     commit(&**store, set(number).shift(moving(1, BOTH, delta))).await;
@@ -32,7 +33,7 @@ async fn moves<S: Store>(store: &Arc<S>, number: i64, delta: Delta) {
     assert_eq!(balance(&**store, account_id(1)).await, Some(after), "{delta:?}");
 }
 
-/// Account 1 does not move by `delta`, for this reason, and the refusal tells its balance.
+/// Expects a refusal of a move of account 1, with this reason and the balance found.
 async fn stays<S: Store>(store: &Arc<S>, delta: Delta, reason: RefusalReason) {
     let before = row(&**store, ONE).await;
     assert!(before.is_some(), "the balance has begun");
@@ -41,7 +42,7 @@ async fn stays<S: Store>(store: &Arc<S>, delta: Delta, reason: RefusalReason) {
     assert_eq!(row(&**store, ONE).await, before, "{delta:?}");
 }
 
-pub async fn a_move_begins_a_shard_that_was_never_written<S: Store>(store: &Arc<S>) {
+pub async fn a_move_creates_an_unwritten_shard<S: Store>(store: &Arc<S>) {
     let shards = [(FLOOR, Some(0), None), (CAP, None, Some(0)), (BOTH, Some(0), Some(0))];
     for (number, (guarded, floor, cap)) in (1..).zip(shards) {
         for shard in [0, 1, u8::MAX] {
@@ -55,7 +56,7 @@ pub async fn a_move_begins_a_shard_that_was_never_written<S: Store>(store: &Arc<
     }
 }
 
-pub async fn a_shard_that_was_never_written_refuses_what_its_empty_bounds_refuse<S: Store>(store: &Arc<S>) {
+pub async fn an_unwritten_shard_refuses_moves_beyond_its_empty_bounds<S: Store>(store: &Arc<S>) {
     for (guarded, delta, reason) in [
         (FLOOR, posted(-1), RefusalReason::Insufficient),
         (FLOOR, outgoing(1), RefusalReason::Insufficient),
@@ -97,14 +98,14 @@ pub async fn more_than_is_held_is_not_released<S: Store>(store: &Arc<S>) {
 pub async fn holds_count_against_floor_and_cap<S: Store>(store: &Arc<S>) {
     begin(store, Some(0), Some(100), 60).await;
     moves(store, 1, outgoing(45)).await;
-    // 15 are available: what is reserved to go out cannot go out twice.
+    // 15 are available: an amount reserved to go out cannot go out twice.
     stays(store, outgoing(16), RefusalReason::Insufficient).await;
     stays(store, posted(-16), RefusalReason::Insufficient).await;
     moves(store, 2, incoming(30)).await;
-    // 90 are expected: what may come in counts as if it were there.
+    // 90 are expected: incoming reservations count against the cap.
     stays(store, incoming(11), RefusalReason::CapExceeded).await;
     stays(store, posted(11), RefusalReason::CapExceeded).await;
-    // What is expected is not available yet, and what goes out is not gone yet.
+    // Incoming money is not available yet, and outgoing money is not gone yet.
     stays(store, outgoing(16), RefusalReason::Insufficient).await;
     moves(store, 3, Delta { incoming: 10, ..outgoing(15) }).await;
 }
@@ -112,18 +113,18 @@ pub async fn holds_count_against_floor_and_cap<S: Store>(store: &Arc<S>) {
 pub async fn the_whole_delta_is_judged_and_not_its_parts<S: Store>(store: &Arc<S>) {
     begin(store, Some(0), Some(100), 100).await;
     moves(store, 1, outgoing(100)).await;
-    // A hold is posted: the parts alone would each pass a bound.
+    // Posting a hold: each part of the delta alone would pass a bound.
     moves(store, 2, Delta { outgoing: -100, ..posted(-60) }).await;
     moves(store, 3, incoming(60)).await;
     moves(store, 4, Delta { incoming: -60, ..posted(60) }).await;
-    // The parts alone would each fit.
+    // Each part of the delta alone would fit.
     stays(store, Delta { outgoing: 60, ..posted(-60) }, RefusalReason::Insufficient).await;
     moves(store, 5, posted(-50)).await;
     stays(store, Delta { incoming: 40, ..posted(40) }, RefusalReason::CapExceeded).await;
 }
 
-pub async fn what_is_beyond_a_bound_may_come_back<S: Store>(store: &Arc<S>) {
-    // A floor above nothing and a cap below it: the account begins beyond both.
+pub async fn a_balance_beyond_its_bound_may_move_back<S: Store>(store: &Arc<S>) {
+    // The floor is above zero and the cap below it, so the account starts beyond both.
     commit(&**store, set(1).insert(opened(1, Some(100), None))).await;
     stays(store, posted(-1), RefusalReason::Insufficient).await;
     moves(store, 2, posted(99)).await;
@@ -154,7 +155,7 @@ pub async fn sums_that_do_not_fit_are_refused_and_never_wrap<S: Store>(store: &A
 
 pub async fn bounds_at_the_edges_of_64_bits_are_kept<S: Store>(store: &Arc<S>) {
     begin(store, Some(i64::MIN), Some(i64::MAX), i64::MIN).await;
-    // Available is then below every number of 64 bits.
+    // The available balance would fall below the range of 64 bits.
     stays(store, outgoing(1), RefusalReason::Insufficient).await;
     stays(store, posted(-1), RefusalReason::Insufficient).await;
     moves(store, 1, incoming(i64::MAX)).await;
@@ -176,7 +177,7 @@ pub async fn parts_of_a_bound_move_between_shards<S: Store>(store: &Arc<S>) {
     assert_eq!(row(&**store, key.clone()).await, Some(expected.into()));
     stays(store, posted(-41), RefusalReason::Insufficient).await;
     stays(store, posted(31), RefusalReason::CapExceeded).await;
-    // A part that is needed where it is cannot go.
+    // A shard cannot give away a needed part of a bound.
     moves(store, 2, posted(-40)).await;
     stays(store, part(1, 0), RefusalReason::Insufficient).await;
     moves(store, 3, posted(70)).await;
@@ -188,7 +189,7 @@ pub async fn parts_of_a_bound_move_between_shards<S: Store>(store: &Arc<S>) {
 
 pub async fn moves_of_one_group_see_each_other<S: Store>(store: &Arc<S>) {
     begin(store, Some(0), None, 50).await;
-    // All of them fit in any order: 50 is enough for every debit before the first credit.
+    // All moves fit in any order: 50 covers every debit before the first credit.
     let amounts = (1..=100_i64).map(|number| if number % 2 == 0 { 3 } else { -1 });
     let sets = (1..).zip(amounts).map(|(number, amount)| set(number).shift(moving(1, FLOOR, posted(amount))));
     for answer in together(store, sets.collect()).await {
@@ -198,7 +199,7 @@ pub async fn moves_of_one_group_see_each_other<S: Store>(store: &Arc<S>) {
     assert_eq!(balance(&**store, account_id(1)).await, Some(expected));
 }
 
-/// Two hundred writers of one account, each with a transaction of its own.
+/// Two hundred writers of the same account with separate transactions.
 async fn crowd<S: Store>(
     store: &Arc<S>,
     guarded: Guarded,
@@ -210,7 +211,8 @@ async fn crowd<S: Store>(
     together(store, sets.collect()).await
 }
 
-/// Exactly `fit` were admitted; every other was told `reason` and the balance at its bound, and left nothing.
+/// Expects that exactly `fit` sets were committed. Every other set was refused for `reason` with
+/// the balance at its bound, and wrote nothing.
 async fn exactly<S: Store>(
     store: &Arc<S>,
     answers: Vec<Result<CommitReceipt, Box<CommitRefusal>>>,
@@ -245,7 +247,7 @@ pub async fn two_hundred_credits_stop_at_the_cap<S: Store>(store: &Arc<S>) {
 
 pub async fn a_refused_move_leaves_nothing_of_its_set<S: Store>(store: &Arc<S>) {
     let first = begin(store, Some(0), None, 100).await;
-    // Everything before the last change is fine, another account's move among it.
+    // Every change before the last one is valid, including a move of another account.
     let almost = set(1)
         .insert(claim(1))
         .insert(transfer(1, 1, 2, 101))
@@ -257,7 +259,7 @@ pub async fn a_refused_move_leaves_nothing_of_its_set<S: Store>(store: &Arc<S>) 
     let keys: Vec<RowKey> = almost.changes().iter().map(crate::change::Change::key).collect();
     assert_eq!(rows(&**store, keys).await, [None, None, None, Some(first.into())]);
     assert_eq!(store.committed(almost.id()).await, Ok(None));
-    // A move is undone, too, if what follows it is refused.
+    // A move is also undone if a later change of the set is refused.
     commit(&**store, set(2).insert(claim(2))).await;
     let late = set(3).shift(moving(1, FLOOR, posted(-1))).insert(claim(2));
     let expected = CommitRefusal { change: 1, reason: RefusalReason::Present, found: Some(claim(2).into()) };
@@ -317,7 +319,7 @@ pub async fn a_balance_changes_only_by_moving<S: Store>(store: &Arc<S>) {
     commit(&**store, set(5).shift(moving(1, FLOOR, posted(-100)))).await;
     let emptied = Balance { posted: 0, revision: 3, ..there };
     let found = refused(&**store, set(6).remove(ONE, 3), RefusalReason::IllegalMove).await;
-    assert_eq!(found, Some(emptied.into()), "not even when nothing is in it");
+    assert_eq!(found, Some(emptied.into()), "not even an empty balance");
 }
 
 pub async fn a_revision_counts_the_moves<S: Store>(store: &Arc<S>) {
@@ -339,7 +341,7 @@ pub async fn a_shard_moves_once_in_a_set<S: Store>(store: &Arc<S>) {
     assert_eq!(balance(&**store, account_id(1)).await, None);
 }
 
-/// Money goes back and forth; whoever reads both balances must see all of it, once.
+/// Money moves back and forth. A reader of both balances must see the full sum exactly once.
 pub async fn money_is_never_seen_twice_or_nowhere<S: Store>(store: &Arc<S>) {
     begin(store, Some(0), None, 1_000).await;
     commit(&**store, set(902).shift(moving(2, FLOOR, posted(0)))).await;

@@ -1,4 +1,4 @@
-//! Bounds: no answer is longer than asked for, nor than the system's own bound.
+//! Bounds: no answer is longer than the requested limit or the system's own bound.
 
 use super::ask::{due, entries, fill, fold, scan};
 use super::fixtures::ledger::{account, account_id, hold, opened, snapshot, transfer};
@@ -12,7 +12,7 @@ use counterfoil_core::types::limits::{CHANGES_PER_SET_MAX, SCAN_MAX};
 use counterfoil_core::types::time::Time;
 use std::sync::Arc;
 
-/// One row more than any scan may return.
+/// One row more than a scan may return.
 fn one_too_many<R: Into<Row>>(build: impl Fn(i64) -> R) -> Vec<Row> {
     (1..).take(SCAN_MAX + 1).map(|number| build(number).into()).collect()
 }
@@ -28,7 +28,7 @@ fn settled_claim(number: i64) -> Claim {
     claim_in(number, ClaimState::Completed(settled(b"", at(number.unsigned_abs()))))
 }
 
-/// Every range a scan can have, from its beginning.
+/// Every scan with a limit, from its start.
 fn ranges(limit: usize) -> [Scan; 7] {
     [
         Scan::ChargesOf { tenant: TENANT, before: None, limit },
@@ -61,7 +61,7 @@ pub async fn scans_stop_at_their_bound<S: Store>(store: &Arc<S>) {
     }
 }
 
-/// Every range of the ledger, from its beginning.
+/// Every ledger scan with a limit, from its start.
 fn ledger_ranges(limit: usize) -> [Scan; 7] {
     [
         Scan::AccountsOf { tenant: TENANT, before: None, limit },
@@ -93,7 +93,7 @@ pub async fn ledger_scans_stop_at_their_bound<S: Store>(store: &Arc<S>) {
         }
         assert_eq!(due(&**store, Due::Holds, Time::MAX, limit).await.len(), expected);
     }
-    // A sum has no bound: it is one answer, however many entries it has.
+    // A fold has no bound: it returns one sum for any number of entries.
     let folded = fold(&**store, account_id(1), 0, Upto::Now).await;
     assert_eq!(usize::try_from(folded.totals.entries), Ok(SCAN_MAX + 1));
 }
@@ -126,7 +126,7 @@ pub async fn the_feed_stops_at_its_bound<S: Store>(store: &Arc<S>) {
     }
 }
 
-pub async fn a_limit_of_nothing_gives_nothing<S: Store>(store: &Arc<S>) {
+pub async fn a_limit_of_zero_returns_nothing<S: Store>(store: &Arc<S>) {
     let mut rows = one_of_each().to_vec();
     rows.push(settled_claim(2).into());
     fill(store, in_sets(&rows)).await;

@@ -1,4 +1,4 @@
-//! Claims: the moves a store admits whatever its writer believes, and who wins a race for a key.
+//! Claims: the transitions that a store accepts from any writer, and races for one key.
 
 use super::ask::{commit, refused, row, together};
 use super::fixtures::{TENANT, at, charge_id, claim, claim_in, fingerprint, lease, reclaimed, set, settled};
@@ -10,7 +10,7 @@ use counterfoil_core::types::id::Holder;
 use counterfoil_core::types::time::Time;
 use std::sync::Arc;
 
-/// The same claim in another state, one revision on.
+/// The same claim in another state, at the next revision.
 fn moved(claim: &Claim, state: ClaimState) -> Claim {
     Claim { revision: claim.revision + 1, state, ..claim.clone() }
 }
@@ -84,7 +84,7 @@ pub async fn a_claim_never_forgets_its_past<S: Store>(store: &Arc<S>) {
     commit(&**store, set(3).replace(legal, 1)).await;
 }
 
-pub async fn a_free_key_is_claimed_anew<S: Store>(store: &Arc<S>) {
+pub async fn a_free_key_is_claimed_again<S: Store>(store: &Arc<S>) {
     let ends = [
         ClaimState::Expired { tombstone_until: at(1) },
         ClaimState::Completed(settled(b"", at(1))),
@@ -105,9 +105,9 @@ pub async fn a_free_key_is_claimed_anew<S: Store>(store: &Arc<S>) {
     }
 }
 
-/// A key that was swept and used again counts its revisions from 1: a slow writer may expect the right revision of the
-/// wrong record.
-pub async fn an_answer_that_is_still_good_is_not_claimed_over<S: Store>(store: &Arc<S>) {
+/// A key that was swept and used again counts its revisions from 1. A slow writer may therefore
+/// expect the right revision of the wrong record.
+pub async fn a_replayable_answer_is_not_claimed_over<S: Store>(store: &Arc<S>) {
     let swept = claim_in(1, ClaimState::Expired { tombstone_until: at(1) });
     let young = Claim { created_at: at(2), ..claim_in(1, ClaimState::Completed(settled(b"young", at(3)))) };
     commit(&**store, set(1).insert(young.clone())).await;
@@ -116,7 +116,7 @@ pub async fn an_answer_that_is_still_good_is_not_claimed_over<S: Store>(store: &
     assert_eq!(found, Some(young.into()));
 }
 
-pub async fn a_key_at_work_is_not_claimed_anew<S: Store>(store: &Arc<S>) {
+pub async fn a_key_in_flight_is_not_claimed_again<S: Store>(store: &Arc<S>) {
     let at_work = [
         ClaimState::InFlight(lease(at(0))),
         ClaimState::FailedRetry { not_before: at(1) },
@@ -177,7 +177,7 @@ pub async fn a_hundred_takeovers_have_one_winner<S: Store>(store: &Arc<S>) {
     one_winner(store, RowKey::Claim(TENANT, claim(1).id), &rivals, answers, RefusalReason::Stale).await;
 }
 
-/// Exactly one rival's row is there, and every other was told so.
+/// Expects exactly one winner, whose row all rivals found.
 async fn one_winner<S: Store>(
     store: &Arc<S>,
     key: RowKey,

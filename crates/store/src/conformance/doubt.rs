@@ -1,4 +1,4 @@
-//! Commits in doubt: the caller was not told, and the set's id tells the truth later.
+//! Commits in doubt: the caller gets no result, and the set's id resolves the doubt later.
 
 use super::ask::{balance, commit, refused, row, touched};
 use super::fixtures::ledger::{FLOOR, account_id, moving, opened, posted};
@@ -10,9 +10,10 @@ use crate::row::RowKey;
 use counterfoil_core::ledger::balance::Balance;
 use std::sync::Arc;
 
-/// A store whose next commit can be made doubtful.
+/// A store whose next commit can be made to end in doubt.
 pub trait Doubtful {
-    /// The next commit answers [`CommitError::InDoubt`], whether it is `applied` or not.
+    /// Makes the next commit return [`CommitError::InDoubt`]. `applied` says whether the set is
+    /// written.
     fn doubt_next(&self, applied: bool);
 }
 
@@ -33,7 +34,7 @@ pub async fn a_doubtful_commit_that_happened_is_known_by_its_set<S: Store + Doub
     let receipt = store.committed(opening(1).id()).await;
     assert!(matches!(receipt, Ok(Some(_))), "{receipt:?}");
     assert_eq!(row(&**store, RowKey::Claim(TENANT, claim(1).id)).await, Some(claim(1).into()));
-    // The doubt was of one commit only.
+    // Only the first commit was in doubt.
     commit(&**store, opening(2)).await;
 }
 
@@ -42,7 +43,7 @@ pub async fn a_doubtful_commit_that_did_not_happen_may_be_tried_again<S: Store +
     assert_eq!(store.committed(opening(1).id()).await, Ok(None));
     assert_eq!(row(&**store, RowKey::Claim(TENANT, claim(1).id)).await, None);
     assert_eq!(row(&**store, RowKey::Charge(TENANT, charge_id(1))).await, None);
-    // The same set under the same id: its author knows no other.
+    // A retry offers the same set under the same id.
     let receipt = commit(&**store, opening(1)).await;
     assert_eq!(store.committed(opening(1).id()).await, Ok(Some(receipt)));
 }

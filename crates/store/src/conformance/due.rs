@@ -1,4 +1,5 @@
-//! What is due: by time, most overdue first, and never what waits for a human or for ever.
+//! Due rows: ordered by time, most overdue first, without parked work and without claims kept
+//! forever.
 
 use super::ask::{commit, due};
 use super::fixtures::ledger::{hold, hold_id, transaction_id};
@@ -28,7 +29,7 @@ pub async fn work_is_due_when_its_time_has_come<S: Store>(store: &Arc<S>) {
 }
 
 pub async fn the_most_overdue_comes_first<S: Store>(store: &Arc<S>) {
-    // Neither the order of writing nor that of ids is the order of time.
+    // Neither the order of writes nor the order of ids is the order of time.
     let times = [(5, 30), (1, 50), (4, 10), (2, 40), (3, 20)];
     let all = times.into_iter().fold(set(1), |set, (number, ms)| set.insert(work_due(number, ms)));
     commit(&**store, all).await;
@@ -78,7 +79,7 @@ pub async fn claims_are_due_when_their_window_is_over<S: Store>(store: &Arc<S>) 
         .insert(claim_in(4, ClaimState::Expired { tombstone_until: Time::MAX }))
         .insert(claim(5));
     commit(&**store, all).await;
-    // What is still at work, or remembered for good, never comes up.
+    // Claims in flight and claims kept forever are never due.
     let rest = (10..)
         .zip(states())
         .filter(|(_, state)| state.settled().is_none() && state.name() != "expired")

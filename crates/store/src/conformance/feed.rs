@@ -1,4 +1,4 @@
-//! The feed: every committed set once, in one dense order, and each known by its id.
+//! The feed: every committed set once, in one dense order. A lookup by id finds every set.
 
 use super::ask::{commit, refused, together, touched};
 use super::fixtures::ledger::{FLOOR, moving, posted};
@@ -25,11 +25,11 @@ pub async fn positions_are_dense_from_one<S: Store>(store: &Arc<S>) {
     }
     let positions: Vec<u64> = receipts.iter().map(|receipt| receipt.position.0).collect();
     assert_eq!(positions, [1, 2, 3, 4, 5], "a refusal must not use up a position");
-    let told: Vec<CommitReceipt> = feed(store, 0, 10).await.iter().map(|entry| entry.receipt).collect();
-    assert_eq!(told, receipts);
+    let received: Vec<CommitReceipt> = feed(store, 0, 10).await.iter().map(|entry| entry.receipt).collect();
+    assert_eq!(received, receipts);
 }
 
-pub async fn the_feed_tells_what_was_touched<S: Store>(store: &Arc<S>) {
+pub async fn the_feed_reports_touched_rows<S: Store>(store: &Arc<S>) {
     let sets = [
         opening(1),
         set(2)
@@ -41,14 +41,14 @@ pub async fn the_feed_tells_what_was_touched<S: Store>(store: &Arc<S>) {
     for set in &sets {
         commit(&**store, set.clone()).await;
     }
-    let told: Vec<(SetId, Vec<RowKey>)> =
+    let received: Vec<(SetId, Vec<RowKey>)> =
         feed(store, 0, 10).await.into_iter().map(|entry| (entry.set, entry.touched)).collect();
     let expected: Vec<(SetId, Vec<RowKey>)> =
         sets.iter().map(|set| (set.id(), set.changes().iter().map(Change::key).collect())).collect();
-    assert_eq!(told, expected);
+    assert_eq!(received, expected);
 }
 
-pub async fn the_feed_tells_every_kind_of_row<S: Store>(store: &Arc<S>) {
+pub async fn the_feed_reports_every_kind_of_row<S: Store>(store: &Arc<S>) {
     let all = one_of_each().into_iter().fold(set(1), ChangeSet::insert);
     let motion = Move { shard: u8::MAX, ..moving(i64::MAX, FLOOR, posted(1)) };
     let sets = [all, set(2).shift(motion)];
@@ -100,7 +100,7 @@ pub async fn a_commit_is_known_by_its_set<S: Store>(store: &Arc<S>) {
     assert_eq!(store.committed(SetId::from_i64(2)).await, Ok(None));
 }
 
-pub async fn concurrent_commits_stand_in_one_order<S: Store>(store: &Arc<S>) {
+pub async fn concurrent_commits_have_one_order<S: Store>(store: &Arc<S>) {
     let answers = together(store, (1..=200).map(opening).collect()).await;
     let feed = feed(store, 0, SCAN_MAX).await;
     assert_eq!(feed.len(), 200);
@@ -108,6 +108,6 @@ pub async fn concurrent_commits_stand_in_one_order<S: Store>(store: &Arc<S>) {
         assert_eq!(entry.receipt.position, Position(position));
         let index = usize::try_from(entry.set.to_i64() - 1).expect("sets are numbered from 1");
         let answer = answers.get(index).expect("only sets that were sent are in the feed");
-        assert_eq!(answer, &Ok(entry.receipt), "the committer was told another place or time");
+        assert_eq!(answer, &Ok(entry.receipt), "the committer got another position or time");
     }
 }

@@ -1,4 +1,4 @@
-//! Valid rows, built from small numbers: the same number gives the same row.
+//! Valid rows built from small numbers. Equal numbers give equal rows.
 
 pub mod ledger;
 
@@ -26,38 +26,36 @@ use counterfoil_core::types::ulid::Ulid;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// When the fixtures live: 2026-09-21T14:13:20Z.
+/// The time of the fixtures: 2026-09-21T14:13:20Z.
 pub const NOW: Time = Time::from_ms(1_790_000_000_000);
 
-/// The tenant whose rows these are, unless a case says otherwise.
+/// The tenant of all fixtures, unless a case says otherwise.
 pub const TENANT: TenantId = TenantId::from_i64(1);
 
-/// `ms` after [`NOW`].
+/// `ms` milliseconds after [`NOW`].
 pub const fn at(ms: u64) -> Time {
     NOW.plus(Span::from_ms(ms))
 }
 
-/// An empty set.
 pub fn set(number: i64) -> ChangeSet {
     ChangeSet::new(SetId::from_i64(number))
 }
 
-/// The set that opens the charge of that number: claim, charge, work and audit record.
+/// The set that opens a charge: claim, charge, outbox row and audit record.
 pub fn opening(number: i64) -> ChangeSet {
     set(number).insert(claim(number)).insert(charge(number)).insert(outbox(number)).insert(audit(number, 0))
 }
 
-/// The charge's id.
 pub const fn charge_id(number: i64) -> ChargeId {
     ChargeId::from_i64(number)
 }
 
-/// The claim that made that charge. Ids are digests and do not sort as the numbers do.
+/// The claim of the charge with that number. Claim ids are digests, so their order differs from the
+/// order of numbers.
 pub fn claim_id(number: i64) -> ClaimId {
     ClaimId::from_digest(digest("fixture/claim", number))
 }
 
-/// A fingerprint.
 pub fn fingerprint(number: i64) -> Fingerprint {
     Fingerprint::from_digest(digest("fixture/fingerprint", number))
 }
@@ -69,7 +67,7 @@ fn digest(domain: &str, number: i64) -> Digest {
 /// The process that holds slot 3 for the second time.
 pub const HOLDER: Holder = Holder { slot: 3, epoch: 2 };
 
-/// A lease over half a minute after `now`, to be renewed up to three minutes.
+/// A lease of half a minute from `now`, renewable up to three minutes.
 pub const fn lease(now: Time) -> Lease {
     Lease {
         holder: HOLDER,
@@ -83,7 +81,6 @@ pub fn claim(number: i64) -> Claim {
     claim_in(number, ClaimState::InFlight(lease(NOW)))
 }
 
-/// A claim in that state.
 pub fn claim_in(number: i64, state: ClaimState) -> Claim {
     Claim {
         id: claim_id(number),
@@ -100,7 +97,7 @@ pub fn claim_in(number: i64, state: ClaimState) -> Claim {
     }
 }
 
-/// The claim of `number` made anew for another subject, in place of `old`.
+/// A claim that reuses the key of `old` for another subject.
 pub fn reclaimed(old: &Claim, subject: i64) -> Claim {
     Claim {
         fingerprint: fingerprint(subject),
@@ -114,7 +111,7 @@ pub fn reclaimed(old: &Claim, subject: i64) -> Claim {
     }
 }
 
-/// An answer of that body, replayed until `replay_until` and remembered a day longer.
+/// An answer with that body, replayed until `replay_until` and remembered for another day.
 pub fn settled(body: &[u8], replay_until: Time) -> Settled {
     Settled {
         reply: Reply {
@@ -153,12 +150,12 @@ pub fn charge(number: i64) -> Charge {
     }
 }
 
-/// The provider everything is bound to.
+/// The provider of all fixtures.
 pub fn binding() -> ProviderBinding {
     ProviderBinding { profile: "stripe".into(), endpoint: "http://127.0.0.1:8090".into() }
 }
 
-/// A refund of 1.00 USD of that charge, under way.
+/// A refund of 1.00 USD of that charge, in progress.
 pub fn operation(number: i64, charge: i64) -> Operation {
     let usd = Asset::parse("USD").expect("USD is in the table");
     Operation {
@@ -175,7 +172,7 @@ pub fn operation(number: i64, charge: i64) -> Operation {
     }
 }
 
-/// A payout of 8.00 USD, under way.
+/// A payout of 8.00 USD, in progress.
 pub fn payout(number: i64) -> Payout {
     let usd = Asset::parse("USD").expect("USD is in the table");
     Payout {
@@ -197,7 +194,7 @@ pub fn payout(number: i64) -> Payout {
     }
 }
 
-/// The work of that payout, due when its claim's lease is over.
+/// The outbox row of that payout, due at the end of its claim's lease.
 pub fn payout_work(number: i64) -> Outbox {
     let id = PayoutId::from_i64(number);
     Outbox {
@@ -213,7 +210,7 @@ pub fn payout_work(number: i64) -> Outbox {
     }
 }
 
-/// The work of that charge, due when its claim's lease is over.
+/// The outbox row of that charge, due at the end of its claim's lease.
 pub fn outbox(number: i64) -> Outbox {
     Outbox {
         id: charge_id(number).into(),
@@ -231,7 +228,7 @@ pub fn outbox(number: i64) -> Outbox {
     }
 }
 
-/// The work of that charge, due `ms` after [`NOW`].
+/// The outbox row of that charge, due `ms` milliseconds after [`NOW`].
 pub fn work_due(number: i64, ms: u64) -> Outbox {
     Outbox { due_at: at(ms), ..outbox(number) }
 }
@@ -249,12 +246,10 @@ pub fn audit(number: i64, step: u64) -> AuditRecord {
     }
 }
 
-/// A tenant's name.
 pub fn tenant_name(name: &str) -> TenantName {
     TenantName::parse(name).expect("fixtures use valid names")
 }
 
-/// A tenant.
 pub fn tenant(name: &str, id: i64) -> Tenant {
     Tenant {
         id: TenantId::from_i64(id),
@@ -265,7 +260,6 @@ pub fn tenant(name: &str, id: i64) -> Tenant {
     }
 }
 
-/// An API key of the tenant `acme`.
 pub fn api_key(number: i64) -> ApiKey {
     ApiKey {
         digest: digest("fixture/api-key", number),

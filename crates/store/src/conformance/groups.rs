@@ -1,4 +1,4 @@
-//! Sets: all or nothing, well formed, and none of them the victim of its neighbours.
+//! Sets: atomic, well-formed, and independent of refused neighbours.
 
 use super::ask::{commit, refusal, row, rows, together, touched};
 use super::fixtures::{TENANT, audit, charge, charge_id, claim, opening, outbox, set};
@@ -14,7 +14,7 @@ use tokio::task::{JoinSet, yield_now};
 pub async fn a_refused_set_leaves_nothing<S: Store>(store: &Arc<S>) {
     commit(&**store, opening(1)).await;
     let succeeded = Charge { status: ChargeStatus::Succeeded, revision: 2, ..charge(1) };
-    // Everything before the last change is fine: an insertion, a replacement and a removal.
+    // Every change before the last one is valid: an insertion, a replacement and a removal.
     let almost = set(2)
         .insert(charge(2))
         .replace(succeeded, 1)
@@ -104,14 +104,14 @@ pub async fn one_refusal_never_fails_its_neighbours<S: Store>(store: &Arc<S>) {
             assert_eq!(answer, Err(Box::new(expected)));
             assert_eq!(there, None);
         } else {
-            let receipt = answer.expect("a set that nothing speaks against");
+            let receipt = answer.expect("every precondition holds");
             assert_eq!(store.committed(sent.id()).await, Ok(Some(receipt)));
             assert_eq!(there, Some(charge(number).into()));
         }
     }
 }
 
-/// Two rows always move together; whoever reads both while they move must never see one ahead of the other.
+/// Two rows always change together. A reader must never see the first ahead of the second.
 pub async fn reads_never_see_half_a_set<S: Store>(store: &Arc<S>) {
     let at_revision = |revision| {
         let charge = Charge { revision, ..charge(1) };

@@ -1,4 +1,4 @@
-//! The journal: entries in the order of their commits, sums of them up to any point, and snapshots of such sums.
+//! The journal: entries in commit order, their sums up to any point, and snapshots of such sums.
 
 use super::ask::{commit, entries, fill, fold, refused, row, scan};
 use super::fixtures::at;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// The accounts of most cases.
 const PAIR: [i64; 2] = [1, 2];
 
-/// Commits each transaction in a set of its own; the entries of that account, in the order of the commits.
+/// Commits the transactions in separate sets. Returns the account's entries in commit order.
 async fn written<S: Store>(store: &Arc<S>, account: i64, transactions: &[Transaction]) -> Vec<AccountEntry> {
     let mut all = Vec::new();
     for (number, transaction) in (1..).zip(transactions) {
@@ -28,13 +28,13 @@ async fn written<S: Store>(store: &Arc<S>, account: i64, transactions: &[Transac
     all
 }
 
-/// The entries a committed transaction has in an account.
+/// The entries of a committed transaction in an account.
 fn of(account: i64, transaction: &Transaction, receipt: CommitReceipt) -> Vec<AccountEntry> {
     let own = |entry: &AccountEntry| entry.account == account_id(account);
     transaction.entries(receipt.position, receipt.at).filter(own).collect()
 }
 
-/// What those entries add up to, as a store tells it.
+/// The sum of the entries, as a store returns it.
 fn sum<'a>(entries: impl IntoIterator<Item = &'a AccountEntry>) -> Folded {
     let mut folded = Folded::default();
     for entry in entries {
@@ -44,7 +44,7 @@ fn sum<'a>(entries: impl IntoIterator<Item = &'a AccountEntry>) -> Folded {
     folded
 }
 
-/// Transfers whose ids do not sort as their commits do, some of other accounts.
+/// Transfers whose ids and commits are in different orders; some belong to other accounts.
 fn transfers() -> Vec<Transaction> {
     let order = [(9, 1, 2), (4, 2, 1), (7, 3, 4), (1, 1, 3), (8, 3, 1), (3, 2, 4), (2, 1, 2)];
     order.into_iter().map(|(number, from, to)| transfer(number, from, to, number * 10)).collect()
@@ -58,7 +58,7 @@ const fn mark(entry: &AccountEntry) -> EntryPage {
     EntryPage::Before(Some((entry.transaction, entry.leg)))
 }
 
-pub async fn nothing_was_entered_in_an_empty_store<S: Store>(store: &Arc<S>) {
+pub async fn an_empty_store_has_no_entries<S: Store>(store: &Arc<S>) {
     for page in [EntryPage::Before(None), EntryPage::After(Position::START)] {
         assert_eq!(entries(&**store, account_id(1), page, 10).await, []);
     }
@@ -101,25 +101,25 @@ pub async fn pages_stay_stable_while_entries_come<S: Store>(store: &Arc<S>) {
         let next = entries(&**store, account_id(1), page, 2).await;
         page = next.last().map_or(page, mark);
         seen.extend(next);
-        // Newer entries, of smaller ids and of larger ones; they belong before the first page.
+        // Newer entries with smaller and larger ids. They belong before the first page.
         let (low, high) = (20 - round, 100 + round);
         let more = set(50 + round).insert(transfer(low, 1, 2, 1)).insert(transfer(high, 2, 1, 1));
         commit(&**store, more).await;
     }
-    // The last page was empty, and its mark stays where it was.
+    // The last page was empty, so its mark stayed the same.
     assert_eq!(seen, own);
 }
 
-pub async fn a_mark_that_is_not_there_gives_nothing<S: Store>(store: &Arc<S>) {
+pub async fn an_unknown_mark_gives_an_empty_page<S: Store>(store: &Arc<S>) {
     written(store, 1, &transfers()).await;
     for (transaction, leg) in [(99, 0), (9, 2), (9, u16::MAX), (7, 0), (9, 1), (i64::MAX, 0)] {
-        // 7 is a transaction of other accounts; the second leg of 9 is another account's.
+        // Transaction 7 belongs to other accounts, and so does the second leg of 9.
         let page = EntryPage::Before(Some((transaction_id(transaction), leg)));
         assert_eq!(entries(&**store, account_id(1), page, 99).await, [], "{transaction}/{leg}");
     }
 }
 
-pub async fn transactions_of_one_set_stand_by_id_and_leg<S: Store>(store: &Arc<S>) {
+pub async fn entries_of_one_set_are_ordered_by_id_and_leg<S: Store>(store: &Arc<S>) {
     let together = [5, 2, 9].map(|number| Transaction { legs: every_layer(), ..transfer(number, 1, 2, 1) });
     let before = commit(&**store, set(1).insert(transfer(7, 1, 2, 1))).await;
     let both = together.iter().cloned().fold(set(2), ChangeSet::insert);
@@ -168,8 +168,8 @@ pub async fn a_refused_set_enters_nothing<S: Store>(store: &Arc<S>) {
     refused(&**store, set(4).insert(transfer(2, 1, 2, 500)), RefusalReason::Present).await;
     for account in PAIR {
         let own = entries(&**store, account_id(account), EntryPage::Before(None), 9).await;
-        let told: Vec<_> = own.iter().map(|entry| (entry.transaction, entry.amount)).collect();
-        assert_eq!(told, [(transaction_id(2), 5)]);
+        let amounts: Vec<_> = own.iter().map(|entry| (entry.transaction, entry.amount)).collect();
+        assert_eq!(amounts, [(transaction_id(2), 5)]);
         assert_eq!(fold(&**store, account_id(account), 0, Upto::Now).await, sum(&own));
     }
 }
@@ -201,7 +201,7 @@ pub async fn a_fold_begins_after_a_position_and_ends_at_a_point<S: Store>(store:
 }
 
 pub async fn a_fold_up_to_a_time_goes_by_the_commit<S: Store>(store: &Arc<S>) {
-    // When they say they were decided has nothing to do with it.
+    // The time of the decision has no influence.
     let decided = [Time::MAX, Time::EPOCH, at(5), Time::MAX, Time::EPOCH];
     let all: Vec<Transaction> = (1..)
         .zip(decided)
@@ -215,7 +215,7 @@ pub async fn a_fold_up_to_a_time_goes_by_the_commit<S: Store>(store: &Arc<S>) {
     }
     for time in points {
         for after in [0, 2] {
-            // Commits may share a millisecond: then they are all within, or none of them.
+            // Commits may share a millisecond: a time then includes all of them or none.
             let within = own.iter().filter(|entry| entry.at <= time && entry.position > Position(after));
             let folded = fold(&**store, account_id(1), after, Upto::Time(time)).await;
             assert_eq!(folded, sum(within), "after {after} up to {time:?}");
@@ -238,7 +238,7 @@ pub async fn a_fold_is_the_sum_of_its_entries<S: Store>(store: &Arc<S>) {
         assert_eq!(own.len(), 60);
         let whole = fold(&**store, account, 0, Upto::Now).await;
         assert_eq!(whole, sum(&own));
-        // Two parts of a history add up to the whole of it, wherever it is cut.
+        // The sums of two parts of a history add up to the sum of the whole, for every cut.
         for cut in [0, 1, 17, 59, 60] {
             let head = fold(&**store, account, 0, Upto::Position(Position(cut))).await;
             let tail = fold(&**store, account, cut, Upto::Now).await;
@@ -248,7 +248,7 @@ pub async fn a_fold_is_the_sum_of_its_entries<S: Store>(store: &Arc<S>) {
 }
 
 pub async fn sums_beyond_64_bits_are_exact<S: Store>(store: &Arc<S>) {
-    // Just enough of the largest amounts to leave the range of an i64.
+    // The fewest largest amounts that leave the range of an i64.
     let count = i64::MAX / AMOUNT_MAX + 1;
     let numbers: Vec<i64> = (1..=count).collect();
     let sets = (1..).zip(numbers.chunks(CHANGES_PER_SET_MAX)).map(|(number, chunk)| {

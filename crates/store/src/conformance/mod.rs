@@ -1,17 +1,14 @@
-//! The conformance suite: one suite, every store, every case by name.
+//! The conformance suite: one set of named cases for every store.
 //!
-//! A case is an async function over a fresh store; its name says what it is about and a panic says that the store
-//! breaks the port's promise. [`conformance_suite!`](crate::conformance_suite) makes one test of each case;
-//! [`conformance_in_doubt!`](crate::conformance_in_doubt) adds those that need a store whose commits can be made
-//! doubtful. [`fixtures`] and [`variants`] build valid rows and serve the tests of other crates too.
+//! A case is an async function over an empty store. Its name states the promise, and a panic means
+//! that the store breaks it. [`conformance_suite!`](crate::conformance_suite) makes one test of
+//! each case. [`conformance_in_doubt!`](crate::conformance_in_doubt) adds cases for stores whose
+//! commits can be made doubtful. [`fixtures`] and [`variants`] build valid rows and also serve the
+//! tests of other crates.
 //!
-//! It leaves out what one store promises beyond the port: durability, restarts, files.
+//! The suite omits promises beyond the port: durability, restarts, files.
 
-#![allow(
-    clippy::expect_used,
-    missing_docs,
-    reason = "a broken promise must stop the case, and a case's name says what it is about"
-)]
+#![allow(clippy::expect_used, reason = "a broken promise must stop the case")]
 
 mod ask;
 pub mod balances;
@@ -35,8 +32,9 @@ pub use doubt::Doubtful;
 
 /// Makes a test of every case, each on its own store.
 ///
-/// The argument is the path of an `async fn() -> (Arc<impl Store>, Guard)` (or one that returns such a future); the guard (a directory, a database)
-/// is dropped after the store. The calling crate needs `tokio` with `macros` and `rt-multi-thread`.
+/// The argument is the path of an `async fn() -> (Arc<impl Store>, Guard)`, or of a function that
+/// returns such a future. The guard (a directory, a database) is dropped after the store. The
+/// calling crate needs `tokio` with `macros` and `rt-multi-thread`.
 #[macro_export]
 macro_rules! conformance_suite {
     ($fresh:path) => {
@@ -56,16 +54,16 @@ macro_rules! conformance_suite {
                 transactions_and_reversals_read_back_in_every_variant,
                 holds_read_back_in_every_state,
                 snapshots_read_back_to_the_edges_of_their_sums,
-                a_cursor_reads_back_wherever_it_stands,
-                replaced_rows_read_back_as_their_last,
+                a_cursor_reads_back_at_every_position,
+                replaced_rows_read_back_as_last_written,
                 rows_come_in_the_order_asked,
-                rows_of_one_id_and_other_kinds_are_apart,
-                anothers_number_finds_nothing,
+                rows_of_different_kinds_may_share_an_id,
+                another_tenants_id_finds_nothing,
                 nothing_is_read_from_an_empty_store,
                 the_secret_stays_the_same,
             }
             preconditions {
-                an_insertion_finds_what_is_there,
+                an_insertion_finds_the_existing_row,
                 a_replacement_of_nothing_is_refused,
                 a_replacement_of_another_revision_finds_the_row,
                 a_revision_must_grow,
@@ -78,22 +76,22 @@ macro_rules! conformance_suite {
                 every_legal_move_commits,
                 an_illegal_move_is_refused,
                 a_claim_never_forgets_its_past,
-                a_free_key_is_claimed_anew,
-                an_answer_that_is_still_good_is_not_claimed_over,
-                a_key_at_work_is_not_claimed_anew,
+                a_free_key_is_claimed_again,
+                a_replayable_answer_is_not_claimed_over,
+                a_key_in_flight_is_not_claimed_again,
                 only_a_settled_claim_whose_time_ends_is_removed,
                 a_hundred_claims_on_one_key_have_one_winner,
                 a_hundred_takeovers_have_one_winner,
             }
             moves {
-                a_settled_charge_moves_only_onward,
-                what_was_taken_and_given_back_never_falls,
-                an_operation_ends_once_and_stays_what_was_asked,
-                a_payout_ends_once_and_stays_what_was_asked,
-                a_key_given_up_comes_back_only_with_another_step,
-                an_open_charge_may_become_anything,
+                a_settled_charge_never_moves_back,
+                captured_and_refunded_sums_never_fall,
+                an_operation_ends_once_and_keeps_its_order,
+                a_payout_ends_once_and_keeps_its_order,
+                an_abandoned_generation_returns_only_with_another_step,
+                an_open_charge_may_take_any_status,
                 an_order_is_fixed,
-                what_is_a_tenants_stays_the_tenants,
+                a_row_never_changes_its_tenant,
                 work_stays_with_its_payment_and_its_provider,
                 a_generation_never_falls,
                 a_revoked_key_stays_revoked,
@@ -117,14 +115,14 @@ macro_rules! conformance_suite {
                 reads_never_see_half_a_set,
             }
             balances {
-                a_move_begins_a_shard_that_was_never_written,
-                a_shard_that_was_never_written_refuses_what_its_empty_bounds_refuse,
+                a_move_creates_an_unwritten_shard,
+                an_unwritten_shard_refuses_moves_beyond_its_empty_bounds,
                 a_debit_below_the_floor_finds_the_balance,
                 a_credit_above_the_cap_finds_the_balance,
                 more_than_is_held_is_not_released,
                 holds_count_against_floor_and_cap,
                 the_whole_delta_is_judged_and_not_its_parts,
-                what_is_beyond_a_bound_may_come_back,
+                a_balance_beyond_its_bound_may_move_back,
                 sums_that_do_not_fit_are_refused_and_never_wrap,
                 bounds_at_the_edges_of_64_bits_are_kept,
                 parts_of_a_bound_move_between_shards,
@@ -139,12 +137,12 @@ macro_rules! conformance_suite {
                 money_is_never_seen_twice_or_nowhere,
             }
             journal {
-                nothing_was_entered_in_an_empty_store,
+                an_empty_store_has_no_entries,
                 entries_of_an_account_newest_first,
                 entries_of_an_account_oldest_first_after_a_position,
                 pages_stay_stable_while_entries_come,
-                a_mark_that_is_not_there_gives_nothing,
-                transactions_of_one_set_stand_by_id_and_leg,
+                an_unknown_mark_gives_an_empty_page,
+                entries_of_one_set_are_ordered_by_id_and_leg,
                 every_leg_is_an_entry_of_its_account,
                 a_refused_set_enters_nothing,
                 a_fold_begins_after_a_position_and_ends_at_a_point,
@@ -168,12 +166,12 @@ macro_rules! conformance_suite {
             }
             feed {
                 positions_are_dense_from_one,
-                the_feed_tells_what_was_touched,
-                the_feed_tells_every_kind_of_row,
+                the_feed_reports_touched_rows,
+                the_feed_reports_every_kind_of_row,
                 the_feed_goes_on_after_a_position,
                 a_refused_set_is_not_in_the_feed,
                 a_commit_is_known_by_its_set,
-                concurrent_commits_stand_in_one_order,
+                concurrent_commits_have_one_order,
             }
             scans {
                 charges_of_a_tenant_newest_first,
@@ -184,14 +182,14 @@ macro_rules! conformance_suite {
                 operations_by_charge_by_tenant_and_all,
                 payouts_newest_first_of_a_tenant_and_all,
                 parked_work_of_a_tenant_newest_first,
-                doubt_on_a_payment_whoevers_it_is,
+                doubt_on_a_payment_of_any_tenant,
                 accounts_newest_first_of_a_tenant_and_all,
                 transactions_newest_first_of_a_tenant_and_all,
                 assets_of_a_tenant_by_code,
                 balances_by_account_and_shard,
                 holds_by_id,
                 tenants_keys_and_slots_in_order,
-                a_scan_tells_the_last_state,
+                a_scan_returns_the_last_state,
             }
             tally {
                 an_empty_store_has_no_work,
@@ -207,14 +205,14 @@ macro_rules! conformance_suite {
                 ledger_scans_stop_at_their_bound,
                 due_lists_stop_at_their_bound,
                 the_feed_stops_at_its_bound,
-                a_limit_of_nothing_gives_nothing,
+                a_limit_of_zero_returns_nothing,
             }
         }
     };
 }
 
-/// Makes a test of every case that needs a commit in doubt. The argument is as for `conformance_suite!`, of a store
-/// that is [`Doubtful`](crate::conformance::Doubtful).
+/// Makes a test of every case that needs a commit in doubt. The argument is like that of
+/// `conformance_suite!`; the store must be [`Doubtful`](crate::conformance::Doubtful).
 #[macro_export]
 macro_rules! conformance_in_doubt {
     ($fresh:path) => {
@@ -231,7 +229,7 @@ macro_rules! conformance_in_doubt {
     };
 }
 
-/// The expansion behind the suites.
+/// The expansion of both suites.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! conformance_tests {
@@ -254,7 +252,7 @@ macro_rules! conformance_tests {
 
 #[cfg(test)]
 mod tests {
-    /// A case that no suite names would never run.
+    /// A case outside the suites would never run.
     #[test]
     fn every_case_is_in_a_suite() {
         let suites = include_str!("mod.rs");

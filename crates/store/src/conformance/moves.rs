@@ -1,4 +1,4 @@
-//! What the other rows may become: a store refuses what would rewrite the past, whoever asks.
+//! Transitions of all other rows: a store refuses every change that would rewrite the past.
 
 use super::ask::{commit, refused, row};
 use super::fixtures::ledger::{account, account_id, asset, cursor, definition, hold, name, transaction_id};
@@ -38,14 +38,14 @@ fn charge_in(number: i64, status: ChargeStatus, revision: u64) -> Charge {
     Charge { status, revision, ..charge(number) }
 }
 
-/// `next` may not stand in the place of `there`.
+/// Expects that `next` may not replace `there`.
 async fn stays<S: Store>(store: &Arc<S>, there: &Row, next: impl Into<Row>) {
     let found = refused(&**store, set(999).replace(next, there.revision()), RefusalReason::IllegalMove).await;
     assert_eq!(found.as_ref(), Some(there));
     assert_eq!(row(&**store, there.key()).await.as_ref(), Some(there));
 }
 
-/// `next` may, and then does.
+/// Expects that `next` may replace `there`, and replaces it.
 async fn becomes<S: Store>(store: &Arc<S>, number: i64, there: &Row, next: impl Into<Row>) {
     let next = next.into();
     commit(&**store, set(number).replace(next.clone(), there.revision())).await;
@@ -58,8 +58,8 @@ async fn inserted<S: Store>(store: &Arc<S>, number: i64, first: impl Into<Row>) 
     first
 }
 
-/// Where a charge of each settled status may still go.
-const ONWARD: [(ChargeStatus, &[ChargeStatus]); 6] = [
+/// The statuses that may follow each settled status of a charge.
+const SUCCESSORS: [(ChargeStatus, &[ChargeStatus]); 6] = [
     (
         ChargeStatus::RequiresCapture,
         &[ChargeStatus::RequiresCapture, ChargeStatus::Succeeded, ChargeStatus::Voided, ChargeStatus::Parked],
@@ -74,13 +74,13 @@ const ONWARD: [(ChargeStatus, &[ChargeStatus]); 6] = [
     (ChargeStatus::Refunded, &[ChargeStatus::Refunded]),
 ];
 
-pub async fn a_settled_charge_moves_only_onward<S: Store>(store: &Arc<S>) {
+pub async fn a_settled_charge_never_moves_back<S: Store>(store: &Arc<S>) {
     let mut number = 0;
-    for (settled, onward) in ONWARD {
+    for (settled, successors) in SUCCESSORS {
         for next in STATUSES {
             number += 1;
             let there = inserted(store, number, charge_in(number, settled, 1)).await;
-            if onward.contains(&next) {
+            if successors.contains(&next) {
                 becomes(store, number + 100, &there, charge_in(number, next, 2)).await;
             } else {
                 stays(store, &there, charge_in(number, next, 2)).await;
@@ -89,7 +89,7 @@ pub async fn a_settled_charge_moves_only_onward<S: Store>(store: &Arc<S>) {
     }
 }
 
-pub async fn what_was_taken_and_given_back_never_falls<S: Store>(store: &Arc<S>) {
+pub async fn captured_and_refunded_sums_never_fall<S: Store>(store: &Arc<S>) {
     let with = |captured, refunded, refunding, revision| Charge {
         sums: ChargeSums { captured, refunded, refunding },
         ..charge_in(1, ChargeStatus::PartiallyRefunded, revision)
@@ -103,7 +103,7 @@ pub async fn what_was_taken_and_given_back_never_falls<S: Store>(store: &Arc<S>)
     becomes(store, 2, &there, with(100, 50, 50, 2)).await;
 }
 
-pub async fn an_operation_ends_once_and_stays_what_was_asked<S: Store>(store: &Arc<S>) {
+pub async fn an_operation_ends_once_and_keeps_its_order<S: Store>(store: &Arc<S>) {
     use counterfoil_core::payments::operation::{Operation, OperationKind, OperationStatus};
     let asked = operation(1, 1);
     let there = inserted(store, 1, asked.clone()).await;
@@ -130,7 +130,7 @@ pub async fn an_operation_ends_once_and_stays_what_was_asked<S: Store>(store: &A
     }
 }
 
-pub async fn a_payout_ends_once_and_stays_what_was_asked<S: Store>(store: &Arc<S>) {
+pub async fn a_payout_ends_once_and_keeps_its_order<S: Store>(store: &Arc<S>) {
     use counterfoil_core::payments::payout::{Payout, PayoutOrder, PayoutStatus};
     let asked = payout(1);
     let there = inserted(store, 1, asked.clone()).await;
@@ -156,18 +156,18 @@ pub async fn a_payout_ends_once_and_stays_what_was_asked<S: Store>(store: &Arc<S
     }
 }
 
-pub async fn a_key_given_up_comes_back_only_with_another_step<S: Store>(store: &Arc<S>) {
+pub async fn an_abandoned_generation_returns_only_with_another_step<S: Store>(store: &Arc<S>) {
     let second = Outbox { history: History { generation: 2, ..outbox(1).history }, ..outbox(1) };
     let there = inserted(store, 1, second.clone()).await;
     let back = Outbox { history: outbox(1).history, revision: 2, ..second.clone() };
     stays(store, &there, back.clone()).await;
     let other = Saga { flow: Flow::Split, ..back.saga };
     stays(store, &there, Outbox { saga: other, ..back.clone() }).await;
-    let onward = Saga { progress: SagaProgress { step: 1, way: Direction::Forward }, ..back.saga };
-    becomes(store, 2, &there, Outbox { saga: onward, ..back }).await;
+    let next_step = Saga { progress: SagaProgress { step: 1, way: Direction::Forward }, ..back.saga };
+    becomes(store, 2, &there, Outbox { saga: next_step, ..back }).await;
 }
 
-pub async fn an_open_charge_may_become_anything<S: Store>(store: &Arc<S>) {
+pub async fn an_open_charge_may_take_any_status<S: Store>(store: &Arc<S>) {
     let mut number = 0;
     for open in [ChargeStatus::Processing, ChargeStatus::Parked] {
         for next in STATUSES {
@@ -183,13 +183,13 @@ pub async fn an_order_is_fixed<S: Store>(store: &Arc<S>) {
     let mut held = charge_in(1, ChargeStatus::Succeeded, 2);
     Arc::make_mut(&mut held.order).capture = false;
     stays(store, &there, held).await;
-    let mut told = charge_in(1, ChargeStatus::Succeeded, 2);
-    Arc::make_mut(&mut told.order).metadata.insert("late".into(), Masked::new("word".into()));
-    stays(store, &there, told).await;
+    let mut changed = charge_in(1, ChargeStatus::Succeeded, 2);
+    Arc::make_mut(&mut changed.order).metadata.insert("late".into(), Masked::new("word".into()));
+    stays(store, &there, changed).await;
 }
 
-/// Under another tenant's name there is no such row.
-pub async fn what_is_a_tenants_stays_the_tenants<S: Store>(store: &Arc<S>) {
+/// A row does not exist under another tenant's key.
+pub async fn a_row_never_changes_its_tenant<S: Store>(store: &Arc<S>) {
     let other = TenantId::from_i64(2);
     let all: [(Row, Row); 7] = [
         (claim(1).into(), Claim { tenant: other, revision: 2, ..claim(1) }.into()),
@@ -273,14 +273,14 @@ pub async fn an_account_changes_only_its_spread<S: Store>(store: &Arc<S>) {
         Account { guard: Guard { floor: Some(-1), cap: None }, ..next.clone() },
         Account { metadata: [("late".into(), Masked::new("word".into()))].into(), ..next.clone() },
         Account { created_at: at(1), ..next.clone() },
-        // More shards than it ever had.
+        // More shards than the account ever had.
         spread(5, 4, 2),
     ] {
         stays(store, &there, other).await;
     }
     becomes(store, 2, &there, next.clone()).await;
     becomes(store, 3, &next.into(), spread(2, 4, 3)).await;
-    // Money may still stand in shards it no longer uses.
+    // Shards outside the current spread may still hold money.
     stays(store, &spread(2, 4, 3).into(), spread(2, 2, 4)).await;
 }
 
@@ -290,7 +290,7 @@ pub async fn a_code_is_taken_once<S: Store>(store: &Arc<S>) {
     let found = refused(&**store, set(2).insert(rival.clone()), RefusalReason::Present).await;
     assert_eq!(found.as_ref(), Some(&there));
     stays(store, &there, rival).await;
-    // Another tenant's code is another code.
+    // The same code of another tenant is a different code.
     inserted(store, 3, AccountName { tenant: TenantId::from_i64(2), ..name(1) }).await;
 }
 

@@ -1,4 +1,4 @@
-//! What must be true for a change, and what a refusal says was found instead.
+//! The preconditions of changes, and the row that a refusal returns.
 
 use super::ask::{commit, refused, row};
 use super::fixtures::ledger::transaction_id;
@@ -36,7 +36,7 @@ fn with_revision(row: &Row, revision: u64) -> Row {
     row
 }
 
-/// What the row may become next, at that revision.
+/// A legal successor of the row, at that revision.
 fn following(row: &Row, revision: u64) -> Row {
     let mut next = with_revision(row, revision);
     if let Row::Hold(hold) = &mut next {
@@ -45,7 +45,7 @@ fn following(row: &Row, revision: u64) -> Row {
     next
 }
 
-/// One row of each kind that has a revision, at revision 5.
+/// Writes a row of each mutable kind, at revision 5.
 async fn at_revision_five<S: Store>(store: &Arc<S>) -> Vec<Row> {
     let rows: Vec<Row> =
         one_of_each().iter().map(|row| with_revision(row, 5)).filter(|row| row.revision() == 5).collect();
@@ -54,7 +54,7 @@ async fn at_revision_five<S: Store>(store: &Arc<S>) -> Vec<Row> {
     rows
 }
 
-pub async fn an_insertion_finds_what_is_there<S: Store>(store: &Arc<S>) {
+pub async fn an_insertion_finds_the_existing_row<S: Store>(store: &Arc<S>) {
     let all = one_of_each().into_iter().fold(set(1), ChangeSet::insert);
     commit(&**store, all).await;
     for there in one_of_each() {
@@ -92,11 +92,11 @@ pub async fn a_revision_must_grow<S: Store>(store: &Arc<S>) {
             let found = refused(&**store, set(100).replace(next, 5), RefusalReason::IllegalMove).await;
             assert_eq!(found.as_ref(), Some(&there), "to revision {revision}");
         }
-        // A balance is never replaced, whatever its revision.
+        // A balance is never replaced, at any revision.
         if matches!(there, Row::Balance(_)) {
             continue;
         }
-        // It may skip: what counts is that nobody can take the new row for the old one.
+        // Revisions may have gaps; the new one only has to differ from all earlier ones.
         let next = following(&there, 9);
         commit(&**store, set(number).replace(next.clone(), 5)).await;
         assert_eq!(row(&**store, there.key()).await, Some(next));

@@ -1,4 +1,4 @@
-//! What was written is what is read, for every kind of row in every variant.
+//! Rows of every kind and variant read back exactly as written.
 
 use super::ask::{commit, refused, row, rows, scan};
 use super::fixtures::ledger::account_id;
@@ -16,7 +16,7 @@ use counterfoil_core::types::limits::CHANGES_PER_SET_MAX;
 use counterfoil_core::types::ulid::Ulid;
 use std::sync::Arc;
 
-/// Writes the rows, as many in a set as fit, and reads each alone and all together.
+/// Writes the rows in sets of the largest size, then reads each alone and all together.
 async fn survive<S: Store>(store: &Arc<S>, written: Vec<Row>) {
     for (number, chunk) in (1..).zip(written.chunks(CHANGES_PER_SET_MAX)) {
         let changes = chunk.iter().cloned().fold(set(number), ChangeSet::insert);
@@ -95,7 +95,7 @@ pub async fn snapshots_read_back_to_the_edges_of_their_sums<S: Store>(store: &Ar
     survive(store, ledger::snapshots().into_iter().map(Row::from).collect()).await;
 }
 
-pub async fn a_cursor_reads_back_wherever_it_stands<S: Store>(store: &Arc<S>) {
+pub async fn a_cursor_reads_back_at_every_position<S: Store>(store: &Arc<S>) {
     let mut expect = None;
     for (number, cursor) in (1..).zip(ledger::cursors()) {
         let next = match expect {
@@ -109,8 +109,8 @@ pub async fn a_cursor_reads_back_wherever_it_stands<S: Store>(store: &Arc<S>) {
     assert!(expect.is_some());
 }
 
-/// Each claim, charge and hold becomes, in one row, everything it may become from its first state.
-pub async fn replaced_rows_read_back_as_their_last<S: Store>(store: &Arc<S>) {
+/// Takes claims, charges and holds through every legal successor of the first state.
+pub async fn replaced_rows_read_back_as_last_written<S: Store>(store: &Arc<S>) {
     let mut number = 0;
     for state in variants::states() {
         if matches!(state, ClaimState::Expired { .. }) {
@@ -120,7 +120,7 @@ pub async fn replaced_rows_read_back_as_their_last<S: Store>(store: &Arc<S>) {
         let first = claim(number);
         let mut next = claim_in(number, state);
         next.revision = 2;
-        // Every state may follow a claim in flight if it changes hands.
+        // Every state may follow a claim in flight that changes hands.
         next.fence = first.fence + 1;
         commit(&**store, set(number * 2).insert(first)).await;
         commit(&**store, set(number * 2 + 1).replace(next.clone(), 1)).await;
@@ -190,7 +190,7 @@ pub async fn rows_come_in_the_order_asked<S: Store>(store: &Arc<S>) {
     assert_eq!(rows(&**store, Vec::new()).await, Vec::new());
 }
 
-pub async fn rows_of_one_id_and_other_kinds_are_apart<S: Store>(store: &Arc<S>) {
+pub async fn rows_of_different_kinds_may_share_an_id<S: Store>(store: &Arc<S>) {
     let all = variants::one_of_each();
     let keys: Vec<RowKey> = all.iter().map(Row::key).collect();
     for (written, next) in all.iter().enumerate() {
@@ -201,14 +201,14 @@ pub async fn rows_of_one_id_and_other_kinds_are_apart<S: Store>(store: &Arc<S>) 
     }
 }
 
-/// The wall between tenants: whoever holds another's number holds nothing.
-pub async fn anothers_number_finds_nothing<S: Store>(store: &Arc<S>) {
+/// Isolation of tenants: another tenant's id is useless.
+pub async fn another_tenants_id_finds_nothing<S: Store>(store: &Arc<S>) {
     let all = variants::one_of_each();
     commit(&**store, all.iter().cloned().fold(set(1), ChangeSet::insert)).await;
     let other = TenantId::from_i64(2);
     let owned: Vec<RowKey> = all.iter().map(Row::key).filter(|key| key.tenant() == Some(TENANT)).collect();
     assert_eq!(owned.len(), 14);
-    let strange: Vec<RowKey> = owned.iter().map(|key| key.clone().of(other)).collect();
+    let strange: Vec<RowKey> = owned.iter().map(|key| key.clone().with_tenant(other)).collect();
     assert_eq!(rows(&**store, strange.clone()).await, vec![None; strange.len()]);
     for (number, key) in (2..).zip(strange) {
         assert_eq!(refused(&**store, set(number).remove(key, 1), RefusalReason::Absent).await, None);

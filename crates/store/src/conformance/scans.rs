@@ -1,4 +1,5 @@
-//! Ranges: complete, in order, of one owner, and stable under paging while rows come.
+//! Scans: complete, ordered, limited to one tenant, and stable under paging while rows are
+//! inserted.
 
 use super::ask::{commit, scan};
 use super::fixtures::ledger::{
@@ -32,7 +33,7 @@ fn of(tenant: TenantId, before: Option<i64>, limit: usize) -> Scan {
     Scan::ChargesOf { tenant, before: before.map(charge_id), limit }
 }
 
-/// The numbers of what the rows are about.
+/// The numbers of the scanned rows' subjects.
 async fn numbers<S: Store>(store: &Arc<S>, what: Scan) -> Vec<i64> {
     let number = |row: Row| match row {
         Row::Claim(claim) => claim.subject,
@@ -50,7 +51,8 @@ async fn numbers<S: Store>(store: &Arc<S>, what: Scan) -> Vec<i64> {
     rows.into_iter().map(number).map(SubjectId::to_i64).collect()
 }
 
-/// The numbers of all rows of a walk, sorted: no row is left out, and none comes twice. `next` tells what follows a row.
+/// The sorted numbers of all rows of a paged scan, without gaps and duplicates. `next` builds the
+/// scan that follows a row.
 async fn walked<S: Store>(store: &Arc<S>, next: impl Fn(Option<RowKey>, usize) -> Scan) -> Vec<i64> {
     let whole = numbers(store, next(None, 99)).await;
     let (mut paged, mut last) = (Vec::new(), None);
@@ -78,14 +80,14 @@ macro_rules! walked {
     };
 }
 
-/// Numbers out of order; the even ones are another tenant's.
+/// Numbers out of order; the even ones belong to another tenant.
 const ORDER: [i64; 14] = [5, 14, 3, 9, 1, 12, 7, 2, 13, 4, 11, 6, 10, 8];
 
 const fn owner(number: i64) -> TenantId {
     if number % 2 == 0 { OTHER } else { TENANT }
 }
 
-/// Seven charges of one tenant between seven of another, written out of order.
+/// Seven charges each of two tenants, interleaved and written out of order.
 async fn two_tenants<S: Store>(store: &Arc<S>) {
     let all = ORDER.into_iter().map(|number| charge_of(owner(number), number));
     commit(&**store, all.fold(set(1), ChangeSet::insert)).await;
@@ -96,7 +98,7 @@ pub async fn charges_of_a_tenant_newest_first<S: Store>(store: &Arc<S>) {
     assert_eq!(numbers(store, of(TENANT, None, 99)).await, [13, 11, 9, 7, 5, 3, 1]);
     assert_eq!(numbers(store, of(OTHER, None, 99)).await, [14, 12, 10, 8, 6, 4, 2]);
     assert_eq!(numbers(store, of(TenantId::from_i64(3), None, 99)).await, Vec::<i64>::new());
-    // The place to start from is exclusive and need not be a charge of this tenant.
+    // The starting point is exclusive and may be another tenant's charge.
     assert_eq!(numbers(store, of(TENANT, Some(7), 2)).await, [5, 3]);
     assert_eq!(numbers(store, of(TENANT, Some(8), 2)).await, [7, 5]);
     assert_eq!(numbers(store, of(TENANT, Some(1), 2)).await, Vec::<i64>::new());
@@ -109,7 +111,7 @@ pub async fn pages_stay_stable_while_charges_come<S: Store>(store: &Arc<S>) {
         let page = numbers(store, of(TENANT, before, 2)).await;
         before = page.last().copied();
         seen.extend(page);
-        // Newer charges come between the pages; they belong before the first page.
+        // Newer charges arrive between the pages; they belong before the first page.
         commit(&**store, set(10 + round).insert(charge_of(TENANT, 101 + round))).await;
     }
     assert_eq!(seen, [13, 11, 9, 7, 5, 3, 1]);
@@ -145,7 +147,7 @@ pub async fn claims_each_once<S: Store>(store: &Arc<S>) {
     commit(&**store, all.iter().cloned().fold(set(1), ChangeSet::insert)).await;
     let mark = |last: RowKey| {
         let last = all.iter().find(|claim| RowKey::Claim(claim.tenant, claim.id) == last);
-        last.map(|last| (last.tenant, last.id, last.subject)).expect("a walk gives what is there")
+        last.map(|last| (last.tenant, last.id, last.subject)).expect("a paged scan returns existing rows")
     };
     let seen = walked(store, |last, limit| Scan::Claims { after: last.map(mark), limit }).await;
     assert_eq!(seen, [1, 2, 3, 4, 5]);
@@ -165,7 +167,8 @@ pub async fn all_charges_and_all_work<S: Store>(store: &Arc<S>) {
     assert_eq!(numbers(store, work(Some(4), 1)).await, Vec::<i64>::new());
 }
 
-/// Even numbers are another tenant's; every third is a capture; all are done to charge 1 or 2.
+/// Even numbers belong to another tenant, every third is a capture, and all belong to charge 1 or
+/// 2.
 fn operation_of(number: i64) -> Operation {
     let kind =
         if number % 3 == 0 { operation::OperationKind::Capture } else { operation::OperationKind::Refund };
@@ -223,7 +226,7 @@ pub async fn parked_work_of_a_tenant_newest_first<S: Store>(store: &Arc<S>) {
     assert_eq!(numbers(store, parked(TENANT, Some(3), 1)).await, Vec::<i64>::new());
 }
 
-pub async fn doubt_on_a_payment_whoevers_it_is<S: Store>(store: &Arc<S>) {
+pub async fn doubt_on_a_payment_of_any_tenant<S: Store>(store: &Arc<S>) {
     let (charge, payout) = (Payment::Charge(charge_id(3)), Payment::Payout(PayoutId::from_i64(3)));
     let work = ORDER.into_iter().map(|number| {
         let mut work = Outbox { tenant: OTHER, ..outbox(number) };
@@ -274,7 +277,7 @@ pub async fn transactions_newest_first_of_a_tenant_and_all<S: Store>(store: &Arc
     commit(&**store, set(2).insert(transfer(101, 1, 2, 1))).await;
     assert_eq!(numbers(store, of(TENANT, Some(5), 9)).await, [3, 1], "a newer one moved a page");
     assert_eq!(walked!(store, Transactions, Transaction), (1..=14).chain([101]).collect::<Vec<_>>());
-    // They come whole, with every leg.
+    // Transactions come with all their legs.
     let many = Transaction { legs: most_legs(), ..transfer(200, 1, 2, 1) };
     commit(&**store, set(3).insert(many.clone())).await;
     let all = scan(&**store, Scan::Transactions { after: None, limit: 99 }).await;
@@ -352,7 +355,7 @@ pub async fn tenants_keys_and_slots_in_order<S: Store>(store: &Arc<S>) {
     assert_eq!(scan(&**store, Scan::Slots).await, slots);
 }
 
-pub async fn a_scan_tells_the_last_state<S: Store>(store: &Arc<S>) {
+pub async fn a_scan_returns_the_last_state<S: Store>(store: &Arc<S>) {
     commit(&**store, set(1).insert(charge(1)).insert(outbox(1))).await;
     let succeeded = Charge { status: ChargeStatus::Succeeded, revision: 2, ..charge(1) };
     let settling =

@@ -1,4 +1,4 @@
-//! Counts of the work at hand, which alarms are made of.
+//! Counts of the outstanding work, the source of alarms.
 
 use super::ask::commit;
 use super::fixtures::{TENANT, at, charge_id, set, work_due};

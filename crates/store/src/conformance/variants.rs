@@ -1,4 +1,4 @@
-//! Rows of every kind in every variant: what a store's codec has to carry.
+//! Rows of every kind in every variant: the values that a store's codec must carry.
 
 pub mod ledger;
 
@@ -37,10 +37,10 @@ use counterfoil_core::types::ulid::Ulid;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Text that a careless codec mangles. It has no U+0000: PostgreSQL's `text` cannot hold one.
+/// Text that a careless codec mangles. U+0000 is absent because PostgreSQL's `text` cannot hold it.
 pub const HARD_TEXT: &str = "Ünï → 支払い 🧾 \"q\" \\ \u{1}\t\r\n\u{7f} e\u{301} '; --";
 
-/// Bodies that a careless codec mangles: empty, every byte, no UTF-8, long.
+/// Bodies that a careless codec mangles: empty, every byte, invalid UTF-8, long.
 pub fn bodies() -> Vec<Vec<u8>> {
     vec![
         Vec::new(),
@@ -52,7 +52,7 @@ pub fn bodies() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Every state, with every optional part there and not.
+/// Every state, with and without every optional part.
 pub fn states() -> Vec<ClaimState> {
     let problem = Settled {
         reply: Reply {
@@ -80,7 +80,7 @@ pub fn states() -> Vec<ClaimState> {
     ]
 }
 
-/// As many pairs as there may be, each as long as it may be.
+/// Metadata at its bounds: the most pairs, the longest names and values.
 pub fn metadata_full() -> BTreeMap<String, Masked<String>> {
     (0..METADATA_PAIRS_MAX)
         .map(|n| {
@@ -90,13 +90,13 @@ pub fn metadata_full() -> BTreeMap<String, Masked<String>> {
         .collect()
 }
 
-/// Pairs without a name, without a value, and of hard text.
+/// Metadata with an empty name, an empty value, and difficult text.
 pub fn metadata_odd() -> BTreeMap<String, Masked<String>> {
     [(String::new(), Masked::new(HARD_TEXT.to_owned())), (HARD_TEXT.to_owned(), Masked::new(String::new()))]
         .into()
 }
 
-/// A claim in each of [`states`], numbered from 1, and one for each thing a key makes.
+/// A claim in each of [`states`], numbered from 1, and one for each resource.
 pub fn claims() -> Vec<Claim> {
     let large = |claim: Claim| Claim {
         tenant: TenantId::from_i64(i64::MAX),
@@ -258,7 +258,7 @@ fn money(minor: i64, code: &str) -> Money {
     Money::new(minor, asset).expect("fixtures use valid amounts")
 }
 
-/// Work parked for every reason and not parked, fresh and tried.
+/// Outbox rows: parked for every reason and not parked, new and retried.
 pub fn work() -> Vec<Outbox> {
     let tried = History {
         generation: u16::MAX,
@@ -286,7 +286,7 @@ pub fn work() -> Vec<Outbox> {
             ..outbox(number)
         })
         .collect();
-    // Every flow, on its way back from its last step, for an operation of a payment with something reserved.
+    // Every flow, on its way back from its last step, for an operation of a payment with a hold.
     work.extend((100..).zip(FLOWS).map(|(number, flow)| Outbox {
         payment: match flow {
             Flow::Payout => Payment::Payout(PayoutId::from_i64(i64::MAX)),
@@ -305,7 +305,7 @@ pub fn work() -> Vec<Outbox> {
     work
 }
 
-/// Records of every kind.
+/// Audit records of every kind.
 pub fn records() -> Vec<AuditRecord> {
     let kinds = [
         AuditKind::Claimed,
@@ -354,7 +354,6 @@ pub fn slots() -> Vec<Slot> {
     vec![slot(0), last]
 }
 
-/// One row of each kind.
 pub fn one_of_each() -> [Row; 18] {
     [
         claim_in(1, ClaimState::InFlight(lease(at(0)))).into(),

@@ -1,16 +1,16 @@
-//! Where PostgreSQL's programs are.
+//! The location of PostgreSQL's programs.
 
 use crate::failure::{Failure, Result};
 use std::path::{Path, PathBuf};
 
-/// The folder with `initdb`, `postgres` and the others.
+/// The directory with `initdb`, `postgres` and the others.
 #[derive(Clone, Debug)]
 pub struct Binaries(PathBuf);
 
 /// Debian keeps the server's programs out of the path, by major version.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
-/// Looks in Debian's folders, the newest version first, then in the path.
+/// Looks in Debian's directories, the newest version first, then in the path.
 pub fn find() -> Result<Binaries> {
     let mut versions: Vec<(u32, PathBuf)> = std::fs::read_dir(DEBIAN)
         .into_iter()
@@ -31,7 +31,7 @@ pub fn find() -> Result<Binaries> {
 }
 
 impl Binaries {
-    /// The path of one program.
+    /// The path of a program.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }

@@ -1,4 +1,5 @@
-//! A database for one test: copied from a template that the first test makes, dropped when the test is done.
+//! A database for a test: copied from a template that the first test makes, dropped after the
+//! test.
 
 use crate::failure::{Failure, Result};
 use std::collections::hash_map::RandomState;
@@ -6,11 +7,11 @@ use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 use tokio_postgres::{Client, NoTls};
 
-/// Serialises the makers of templates, over all processes.
+/// An advisory lock that serialises the creation of templates over all processes.
 const TEMPLATE_LOCK: i64 = 0x436f_666f_0001;
 const DROP_WITHIN: Duration = Duration::from_secs(20);
 
-/// A database of its own. Dropping it drops the database, whoever is still connected.
+/// A database for a test. Dropping it drops the database, even with open connections.
 #[derive(Debug)]
 pub struct Database {
     address: String,
@@ -18,7 +19,8 @@ pub struct Database {
 }
 
 impl Database {
-    /// A copy of `template` on the server at `address`. If there is no such template yet, `make` fills it.
+    /// Copies `template` on the server at `address`. If the template does not exist yet, `make`
+    /// fills it.
     pub async fn copy_of<F>(address: &str, template: &str, make: impl FnOnce(String) -> F) -> Result<Database>
     where
         F: Future<Output = std::result::Result<(), String>>,
@@ -47,13 +49,12 @@ impl Database {
             .await
             .map_err(Failure::while_(doing))?;
         let name = format!("test_{:016x}", RandomState::new().build_hasher().finish());
-        // A file copy would make the server write a checkpoint for each.
+        // A file copy would make the server write a checkpoint for each copy.
         let copy = format!("CREATE DATABASE {name} TEMPLATE {template} STRATEGY wal_log");
         admin.batch_execute(&copy).await.map_err(Failure::while_(doing))?;
         Ok(Database { address: address.to_owned(), name })
     }
 
-    /// Its URL.
     pub fn url(&self) -> String {
         format!("{}/{}", self.address, self.name)
     }
@@ -67,7 +68,7 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         let (address, name) = (self.address.clone(), self.name.clone());
-        // A thread of its own: this may run inside a runtime, where nothing may block on another one.
+        // A separate thread, because nothing may block inside a runtime.
         let dropping = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
             runtime.block_on(async {
@@ -76,12 +77,12 @@ impl Drop for Database {
                 tokio::time::timeout(DROP_WITHIN, admin.batch_execute(&statement)).await.ok()?.ok()
             })
         });
-        // A database that stays is a nuisance, not a failed test: the server goes at the end of the run.
+        // A remaining database is no failed test: the server is deleted at the end of the run.
         let _ = dropping.join();
     }
 }
 
-/// A plain client, as any tool would have one.
+/// Connects a plain client.
 pub async fn connect(url: &str) -> Result<Client> {
     let (client, connection) =
         tokio_postgres::connect(url, NoTls).await.map_err(Failure::while_(format!("connecting to {url}")))?;

@@ -1,7 +1,8 @@
-//! PostgreSQL for tests: a server of one's own, or one shared by all tests of a run.
+//! PostgreSQL for tests: a server for a test, or one shared by all tests of a run.
 //!
-//! `cargo xtask test` starts one server and names it in [`VARIABLE`]; without the variable a test process starts a
-//! server of its own and stops it at its end. Each test has a database of its own, copied from a template.
+//! `cargo xtask test` starts one server and names it in [`VARIABLE`]. Without the variable, a test
+//! process starts a server and stops it at its end. Each test has its own database, copied from a
+//! template.
 
 mod binaries;
 mod database;
@@ -17,7 +18,7 @@ use std::sync::OnceLock;
 /// Names the shared server: `postgres://USER@HOST:PORT`, without a database.
 pub const VARIABLE: &str = "COUNTERFOIL_TEST_POSTGRES";
 
-/// Where the shared server is: the one the environment names, or this process's own.
+/// The address of the shared server: from the environment, or of this process's server.
 pub fn shared() -> Result<String> {
     static OWN: OnceLock<Result<Server>> = OnceLock::new();
     if let Ok(named) = std::env::var(VARIABLE) {

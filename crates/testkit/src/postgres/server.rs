@@ -1,8 +1,8 @@
-//! A server process: started in a directory of its own, killed for real, started again on what it left.
+//! A server process with its own directory. Tests can kill it and restart it on its files.
 
 use super::binaries::{Binaries, find};
 use crate::failure::{Failure, Result};
-use crate::keeper::{Keeper, free_port, is_alive, log, pid_in, until};
+use crate::supervisor::{Supervisor, free_port, is_alive, log, pid_in, until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -15,11 +15,11 @@ use tempfile::TempDir;
 const READY_WITHIN: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Who owns the databases. Connections over loopback need no password.
+/// Owner of the databases. Connections over loopback need no password.
 const USER: &str = "counterfoil";
 
-/// What every server here runs with; nothing of it makes a commit less durable. What keeps commits is as PostgreSQL has it by itself: a
-/// setting that is given here could not be changed while the server runs.
+/// Settings of every server; none makes a commit less durable. Durability settings keep
+/// PostgreSQL's defaults, because a setting given here could not be changed while the server runs.
 const SETTINGS: [(&str, &str); 5] = [
     ("max_connections", "400"),
     ("shared_buffers", "128MB"),
@@ -36,11 +36,11 @@ pub struct Server {
     dir: TempDir,
     port: u16,
     settings: Vec<(String, String)>,
-    keeper: Option<Keeper>,
+    supervisor: Option<Supervisor>,
 }
 
 impl Server {
-    /// Makes a database cluster and starts a server on it, with these settings on top of the usual ones.
+    /// Creates a database cluster and starts a server on it, with additional settings.
     pub fn start(settings: &[(&str, &str)]) -> Result<Server> {
         let mut server = Server::prepare(settings)?;
         let data = server.data();
@@ -56,7 +56,7 @@ impl Server {
         Ok(server)
     }
 
-    /// A standby that follows `primary` under a name, by which the primary may wait for it.
+    /// Starts a standby of `primary`. The primary may wait for it by its name.
     pub fn standby_of(primary: &Server, name: &str) -> Result<Server> {
         let mut server = Server::prepare(&[])?;
         let data = server.data();
@@ -70,8 +70,8 @@ impl Server {
 
     fn prepare(settings: &[(&str, &str)]) -> Result<Server> {
         let binaries = find()?;
-        // The system's own folder for this: the server's user must be able to reach it, and its sockets need short
-        // paths.
+        // The system's temporary directory: the server's user must be able to reach it, and sockets
+        // need short paths.
         let dir = tempfile::Builder::new()
             .prefix("counterfoil-postgres-")
             .tempdir()
@@ -86,7 +86,7 @@ impl Server {
         }
         let settings =
             settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Ok(Server { binaries, dir, port: free_port()?, settings, keeper: None })
+        Ok(Server { binaries, dir, port: free_port()?, settings, supervisor: None })
     }
 
     /// `postgres://USER@HOST:PORT`, to which a test adds its database.
@@ -94,7 +94,7 @@ impl Server {
         format!("postgres://{USER}@127.0.0.1:{}", self.port)
     }
 
-    /// Where it listens on loopback.
+    /// The port on loopback.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -108,16 +108,17 @@ impl Server {
         self.dir.path().join("own")
     }
 
-    /// Starts the server on what is in its directory; one that runs is stopped first, without a checkpoint.
+    /// Starts the server on its files. A running server is stopped first, without a checkpoint.
     pub fn restart(&mut self) -> Result<()> {
         let begun = Instant::now();
         loop {
-            self.let_go();
-            self.keeper = Some(self.spawn()?);
+            self.stop();
+            self.supervisor = Some(self.spawn()?);
             if self.comes_up()? {
                 return Ok(());
             }
-            // Processes of a killed server hold its memory for a moment; the next server must not start over them.
+            // Processes of a killed server hold its shared memory for a moment; a new server cannot
+            // start until then.
             if begun.elapsed() > READY_WITHIN {
                 return Err(Failure::new(format!("PostgreSQL does not start: {}", log(self.dir.path()))));
             }
@@ -125,17 +126,17 @@ impl Server {
         }
     }
 
-    /// `kill -9`, and waits until it is gone.
+    /// Kills with `kill -9` and waits until the process is gone.
     pub fn kill(&mut self) -> Result<()> {
         let pid = self.running().ok_or_else(|| Failure::new("PostgreSQL does not run"))?;
         kill_process(pid, Signal::KILL).map_err(Failure::while_("killing PostgreSQL"))?;
         if until(READY_WITHIN, || !is_alive(pid)) {
             return Ok(());
         }
-        Err(Failure::new("PostgreSQL does not die"))
+        Err(Failure::new("PostgreSQL survived SIGKILL"))
     }
 
-    fn spawn(&self) -> Result<Keeper> {
+    fn spawn(&self) -> Result<Supervisor> {
         let mut server = self.program("postgres");
         server.arg("-D").arg(self.data()).arg("-p").arg(self.port.to_string());
         server.arg("-c").arg("listen_addresses=127.0.0.1");
@@ -146,10 +147,10 @@ impl Server {
         for (name, value) in &self.settings {
             server.arg("-c").arg(format!("{name}={value}"));
         }
-        Keeper::start(&server, "QUIT", self.dir.path())
+        Supervisor::start(&server, "QUIT", self.dir.path())
     }
 
-    /// Whether the server answers; if it ended instead, it did not.
+    /// Waits until the server answers; returns false if it ended instead.
     fn comes_up(&self) -> Result<bool> {
         let begun = Instant::now();
         while begun.elapsed() < READY_WITHIN {
@@ -158,7 +159,7 @@ impl Server {
             if ask.status().map_err(Failure::while_("asking PostgreSQL whether it is ready"))?.success() {
                 return Ok(true);
             }
-            // Who asks too early is told so in the log, too.
+            // Connections during the start are logged as fatal, too.
             let early = |line: &str| line.contains("the database system");
             let fatal = |line: &str| line.contains("FATAL") || line.contains("PANIC");
             if log(self.dir.path()).lines().any(|line| fatal(line) && !early(line)) {
@@ -169,7 +170,7 @@ impl Server {
         Ok(false)
     }
 
-    /// The process that is the parent of all others.
+    /// The process id of the postmaster.
     pub fn pid(&self) -> Result<u32> {
         let pid = self.running().and_then(|pid| u32::try_from(pid.as_raw_nonzero().get()).ok());
         pid.ok_or_else(|| Failure::new("PostgreSQL does not run"))
@@ -179,14 +180,14 @@ impl Server {
         pid_in(&self.data().join("postmaster.pid"))
     }
 
-    /// Ends the keeper, and with it the server, but leaves the directory.
-    fn let_go(&mut self) {
-        if let Some(keeper) = self.keeper.take() {
-            keeper.let_go();
+    /// Stops the supervisor and with it the server, but keeps the directory.
+    fn stop(&mut self) {
+        if let Some(supervisor) = self.supervisor.take() {
+            supervisor.stop();
         }
     }
 
-    /// One of PostgreSQL's programs, run by somebody it accepts: it refuses to run as root.
+    /// A command of PostgreSQL, run as an unprivileged user: PostgreSQL refuses to run as root.
     fn program(&self, name: &str) -> Command {
         let path = self.binaries.path(name);
         let mut command = match unprivileged() {
@@ -205,11 +206,11 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.let_go();
+        self.stop();
     }
 }
 
-/// Whom to run the server as, if we are root: the package's own user, or nobody.
+/// User and group to run the server as, if this process is root: the package's user, or nobody.
 fn unprivileged() -> Result<Option<(u32, u32)>> {
     if !rustix::process::geteuid().is_root() {
         return Ok(None);
@@ -235,8 +236,8 @@ fn run(command: &mut Command, name: &str) -> Result<()> {
     Err(Failure::new(format!("{name} failed: {}", String::from_utf8_lossy(&output.stderr))))
 }
 
-/// Lets PostgreSQL read a file it must own: keys it serves TLS with.
-pub(super) fn hand_over(path: &Path) -> Result<()> {
+/// Gives PostgreSQL a file that it must own, such as a TLS key.
+pub(super) fn give_to_postgres(path: &Path) -> Result<()> {
     if let Some((uid, gid)) = unprivileged()? {
         chown(path, Some(uid), Some(gid)).map_err(Failure::while_("giving PostgreSQL a file"))?;
     }
@@ -245,11 +246,11 @@ pub(super) fn hand_over(path: &Path) -> Result<()> {
 }
 
 impl Server {
-    /// Puts a file next to the cluster, for the server's eyes only, and says where.
+    /// Writes a file next to the cluster that only the server can read; returns its path.
     pub fn keep(&self, name: &str, text: &str) -> Result<PathBuf> {
         let path = self.own().join(name);
         fs::write(&path, text).map_err(Failure::while_("writing a file for PostgreSQL"))?;
-        hand_over(&path)?;
+        give_to_postgres(&path)?;
         Ok(path)
     }
 

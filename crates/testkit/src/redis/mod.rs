@@ -1,4 +1,4 @@
-//! Redis or Valkey for tests: each test has a server of its own, for it is up in a few milliseconds.
+//! Redis or Valkey for tests. A server starts in a few milliseconds, so each test has its own.
 
 mod relay;
 mod server;

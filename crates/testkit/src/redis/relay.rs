@@ -1,11 +1,11 @@
-//! An address that stays while the server behind it changes, as a failover does it.
+//! A stable address in front of changing servers, as in a failover.
 
 use crate::failure::{Failure, Result};
 use std::net::Ipv4Addr;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// A running relay; it ends with its last user.
+/// A running relay; it stops when dropped.
 #[derive(Debug)]
 pub struct Relay {
     port: u16,
@@ -13,7 +13,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// Listens, and passes everything on to `port` on loopback.
+    /// Listens, and forwards everything to `port` on loopback.
     pub async fn to(port: u16) -> Result<Relay> {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.map_err(Failure::while_("starting a relay"))?;
@@ -23,12 +23,12 @@ impl Relay {
         Ok(Relay { port: own, target })
     }
 
-    /// Where it listens on loopback.
+    /// The port on loopback.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// New connections go to `port`; those that stand are cut.
+    /// Forwards new connections to `port` and cuts existing ones.
     pub fn turn_to(&self, port: u16) {
         self.target.send_replace(port);
     }

@@ -1,7 +1,8 @@
-//! A server process that keeps nothing on disk: killed, paused, started again, made a replica and promoted.
+//! A server process that keeps nothing on disk. Tests can kill, pause and restart it, or make it a
+//! replica and promote it.
 
 use crate::failure::{Failure, Result};
-use crate::keeper::{Keeper, free_port, is_alive, log, pid_in, until};
+use crate::supervisor::{Supervisor, free_port, is_alive, log, pid_in, until};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,17 +15,17 @@ use tempfile::TempDir;
 const READY_WITHIN: Duration = Duration::from_secs(30);
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// Loopback only, and nothing on disk: what a killed server knew is gone.
+/// Loopback only, and nothing on disk: a killed server forgets everything.
 const SETTINGS: [(&str, &str); 5] = [
     ("bind", "127.0.0.1"),
     ("save", ""),
     ("appendonly", "no"),
-    // A replica is caught up at once, not after the next of several.
+    // Start replication at once instead of waiting for further replicas.
     ("repl-diskless-sync-delay", "0"),
     ("daemonize", "no"),
 ];
 
-/// Where the server's program is.
+/// Finds the server's program.
 pub fn find() -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let programs = ["redis-server", "valkey-server"];
@@ -43,18 +44,18 @@ pub struct Server {
     port: u16,
     tls_port: Option<u16>,
     settings: Vec<(String, String)>,
-    keeper: Option<Keeper>,
+    supervisor: Option<Supervisor>,
 }
 
 impl Server {
-    /// Starts a server, with these settings on top of the usual ones.
+    /// Starts a server, with additional settings.
     pub fn start(settings: &[(&str, &str)]) -> Result<Server> {
         let mut server = Server::prepare(settings)?;
         server.restart()?;
         Ok(server)
     }
 
-    /// Starts a server that also speaks TLS, on a port of its own, with this certificate and key.
+    /// Starts a server that also speaks TLS, on a second port, with this certificate and key.
     pub fn start_with_tls(certificate: &str, key: &str) -> Result<Server> {
         let mut server = Server::prepare(&[("tls-auth-clients", "no")])?;
         for (name, pem) in [("tls-cert-file", certificate), ("tls-key-file", key)] {
@@ -77,10 +78,10 @@ impl Server {
         let settings = SETTINGS.iter().chain(settings);
         let settings = settings.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let (program, port) = (find()?, free_port()?);
-        Ok(Server { program, dir, port, tls_port: None, settings, keeper: None })
+        Ok(Server { program, dir, port, tls_port: None, settings, supervisor: None })
     }
 
-    /// A server that follows `primary`, and has caught up with it.
+    /// Starts a replica of `primary` and waits until it has caught up.
     pub fn replica_of(primary: &Server) -> Result<Server> {
         let server = Server::start(&[])?;
         server.say(&["REPLICAOF", "127.0.0.1", &primary.port.to_string()])?;
@@ -97,31 +98,31 @@ impl Server {
         self.say(&["REPLICAOF", "NO", "ONE"]).map(|_| ())
     }
 
-    /// `redis://HOST:PORT`, where the server listens.
+    /// The server's URL: `redis://HOST:PORT`.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// Where it listens on loopback.
+    /// The port on loopback.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Where it speaks TLS, if it does.
+    /// The port for TLS, if any.
     pub fn tls_port(&self) -> Option<u16> {
         self.tls_port
     }
 
-    /// Starts the server anew, empty; one that runs is killed first.
+    /// Starts the server again, empty. A running server is killed first.
     pub fn restart(&mut self) -> Result<()> {
-        self.let_go();
+        self.stop();
         let mut server = Command::new(&self.program);
         server.arg("--port").arg(self.port.to_string()).arg("--dir").arg(self.dir.path());
         for (name, value) in &self.settings {
             server.arg(format!("--{name}")).arg(value);
         }
-        self.keeper = Some(Keeper::start(&server, "KILL", self.dir.path())?);
-        // A server that wants a password answers, too.
+        self.supervisor = Some(Supervisor::start(&server, "KILL", self.dir.path())?);
+        // A server with a password refuses, which proves that it is up.
         if until(READY_WITHIN, || {
             self.say(&["PING"]).is_ok_and(|word| word == "PONG" || word.starts_with("NOAUTH"))
         }) {
@@ -130,21 +131,21 @@ impl Server {
         Err(Failure::new(format!("Redis does not start: {}", log(self.dir.path()))))
     }
 
-    /// `kill -9`, and waits until it is gone.
+    /// Kills with `kill -9` and waits until the process is gone.
     pub fn kill(&self) -> Result<()> {
         let pid = self.send(Signal::KILL)?;
         if until(READY_WITHIN, || !is_alive(pid)) {
             return Ok(());
         }
-        Err(Failure::new("Redis does not die"))
+        Err(Failure::new("Redis survived SIGKILL"))
     }
 
-    /// Stops it in the middle of whatever it does: connections stay, nothing is answered.
+    /// Stops the process with SIGSTOP: connections stay open, nothing is answered.
     pub fn pause(&self) -> Result<()> {
         self.send(Signal::STOP).map(|_| ())
     }
 
-    /// Lets it go on.
+    /// Resumes the process.
     pub fn resume(&self) -> Result<()> {
         self.send(Signal::CONT).map(|_| ())
     }
@@ -155,7 +156,7 @@ impl Server {
         Ok(pid)
     }
 
-    /// Sends one command past every client under test, and gives its answer as text: the word, the number, the bytes.
+    /// Sends a command on a new connection and returns the answer as text.
     pub fn say(&self, words: &[&str]) -> Result<String> {
         let doing = "talking to Redis";
         let mut stream =
@@ -181,15 +182,15 @@ impl Server {
         }
     }
 
-    fn let_go(&mut self) {
-        if let Some(keeper) = self.keeper.take() {
-            keeper.let_go();
+    fn stop(&mut self) {
+        if let Some(supervisor) = self.supervisor.take() {
+            supervisor.stop();
         }
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.let_go();
+        self.stop();
     }
 }

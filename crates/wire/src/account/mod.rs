@@ -1,4 +1,4 @@
-//! The public form of an account: reading requests about one, writing one, describing both.
+//! The public form of an account: requests, answer and schema.
 
 pub mod read;
 pub mod schema;

@@ -1,4 +1,4 @@
-//! Reading requests to open an account and to spread one.
+//! Reads requests to open an account and to spread one over shards.
 
 use crate::fields::{self, Fields};
 use crate::layout::{Layout, Shape};
@@ -10,7 +10,6 @@ use counterfoil_core::types::json::Json;
 use counterfoil_core::types::limits::{ACCOUNT_CODE_BYTES_MAX, SHARDS_MAX};
 use counterfoil_core::types::reference::ReferenceKind;
 
-/// What a request to open an account holds.
 pub const LAYOUT: Layout = Layout {
     of: "an account",
     like: "{\"code\":…,\"asset\":…}",
@@ -25,7 +24,6 @@ pub const LAYOUT: Layout = Layout {
     ],
 };
 
-/// What a request to spread an account holds.
 pub const SHARDS_LAYOUT: Layout =
     Layout { of: "this request", like: "{\"shards\":…}", fields: &[("shards", Shape::Number)] };
 
@@ -56,7 +54,8 @@ pub fn read_shards(body: &Json) -> Result<u16, Vec<Flaw>> {
 fn code(fields: &mut Fields<'_, '_>) -> Option<AccountCode> {
     const WHAT: &str = "your own name for the account, like customer:42";
     let text = fields.text("code", WHAT)?;
-    // Whether there is such an account is not looked at: the answer would tell of other tenants' accounts.
+    // Whether the account exists is not checked here: the answer would reveal other tenants'
+    // accounts.
     if ReferenceKind::Account.is_form_of(text) {
         fields.refuse("code", "`code` has the form of an account's id; choose a name of your own");
         return None;

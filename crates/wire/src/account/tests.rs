@@ -1,7 +1,7 @@
 use super::schema;
 use super::{LAYOUT, read, read_shards, write};
+use crate::fixtures::{account, fields_of, fields_written, json, references, refusals, sealed};
 use crate::form;
-use crate::given::{account, fields_of, fields_written, json, references, refusals, sealed};
 use counterfoil_core::ledger::account::{Guard, Side};
 use counterfoil_core::types::reference::ReferenceKind;
 use utoipa::PartialSchema;
@@ -21,7 +21,7 @@ fn golden_account() {
 }
 
 #[test]
-fn what_is_no_account() {
+fn invalid_accounts_are_refused() {
     let own = format!(r#"{{"code":"{}","asset":"USD"}}"#, sealed(ReferenceKind::Account, 7));
     let absent = format!(r#"{{"code":"ac_{}","asset":"USD"}}"#, "0".repeat(26));
     let long = format!(r#"{{"code":"{}","asset":"{}"}}"#, "c".repeat(65), "A".repeat(17));
@@ -82,7 +82,7 @@ fn what_is_no_account() {
 }
 
 #[test]
-fn a_small_and_a_full_account() {
+fn minimal_and_full_accounts_are_read() {
     let small = read(&json(r#"{"code":"a/b:c","asset":"usd"}"#)).unwrap();
     assert_eq!((small.code.as_str(), small.asset.code()), ("a/b:c", "USD"));
     assert_eq!((small.normal, small.guard, small.shards), (Side::Credit, Guard::default(), 1));

@@ -1,4 +1,4 @@
-//! Writing an account. The order of members is part of the form.
+//! Writes an account. The order of members is part of the form.
 
 use crate::json;
 use crate::metadata;
@@ -6,7 +6,6 @@ use crate::time::Stamp;
 use counterfoil_core::ledger::account::Account;
 use counterfoil_core::types::reference::{ReferenceKind, References};
 
-/// Appends an account.
 pub fn write(out: &mut Vec<u8>, account: &Account, references: &References) {
     let id = references.seal(ReferenceKind::Account, account.id.to_i64());
     write_as(out, account, id.as_str());

@@ -1,4 +1,5 @@
-//! The public form of many transactions under one key: reading them, writing what came of each, describing both.
+//! The public form of bulk requests, many transactions under one key: the request, its answer, its
+//! schema.
 
 pub mod read;
 pub mod schema;

@@ -1,5 +1,5 @@
-//! Reading a request for many transactions. What is not a transaction at all refuses the whole request; what only
-//! does not fit the ledger is told per transaction, by the engine.
+//! Reads a bulk request. A malformed transaction makes the whole request invalid. A transaction
+//! that merely does not fit the ledger is refused on its own, by the engine.
 
 use crate::fields::{self, Accounts, Fields};
 use crate::layout::{Layout, Shape};
@@ -11,7 +11,7 @@ use counterfoil_core::types::json::Json;
 use counterfoil_core::types::limits::BULK_MAX;
 use counterfoil_core::types::reference::References;
 
-/// What one of many transactions holds: either entries, or a transfer.
+/// One of many transactions: either entries, or a transfer.
 pub const ITEM_LAYOUT: Layout = Layout {
     of: "a transaction",
     like: "{\"entries\":[…,…]} or {\"from\":…,\"to\":…,\"amount\":…,\"currency\":…}",
@@ -25,14 +25,12 @@ pub const ITEM_LAYOUT: Layout = Layout {
     ],
 };
 
-/// What a request for many transactions holds.
 pub const LAYOUT: Layout = Layout {
     of: "a bulk request",
     like: "{\"transactions\":[…]}",
     fields: &[("transactions", Shape::List(&ITEM_LAYOUT))],
 };
 
-/// Reads the body of a request for many transactions.
 pub fn read(body: &Json, references: &References) -> Result<Vec<Item>, Vec<Flaw>> {
     let mut accounts = Accounts::new(references);
     fields::read(body, &LAYOUT, |fields| {

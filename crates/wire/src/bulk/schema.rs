@@ -1,4 +1,4 @@
-//! The forms of many transactions as OpenAPI describes them. A test holds them to what is written.
+//! The schemas of bulk requests. Tests compare the schemas with the written form.
 
 use crate::problem::schema::FieldError;
 use crate::transaction::schema::CreateEntry;
@@ -11,7 +11,7 @@ use utoipa::ToSchema;
     {"from": "customer:42", "to": "merchant:7", "amount": 1250, "currency": "USD"},
 ]}))]
 pub struct CreateBulk {
-    /// Each is posted or not on its own.
+    /// Each transaction is posted or refused on its own.
     #[schema(min_items = 1, max_items = 1000)]
     pub transactions: Vec<CreateBulkItem>,
 }
@@ -19,42 +19,42 @@ pub struct CreateBulk {
 /// One of many transactions: either `entries`, or `from`, `to`, `amount` and `currency`.
 #[derive(Debug, ToSchema)]
 pub struct CreateBulkItem {
-    /// Debits and credits; those of each asset must add up to the same.
+    /// Debits and credits, balanced per asset.
     #[schema(required = false, nullable, min_items = 2, max_items = 40)]
     pub entries: Option<Vec<CreateEntry>>,
-    /// The account debited: its id, `ac_…`, or its code.
+    /// The account to debit: id, `ac_…`, or code.
     #[schema(required = false, nullable)]
     pub from: Option<String>,
-    /// The account credited: its id, `ac_…`, or its code.
+    /// The account to credit: id, `ac_…`, or code.
     #[schema(required = false, nullable)]
     pub to: Option<String>,
-    /// How much, in the asset's minor unit.
+    /// The amount, in the asset's minor unit.
     #[schema(required = false, nullable, minimum = 1, maximum = 999_999_999_999_999_i64)]
     pub amount: Option<i64>,
-    /// The asset both accounts count, in any case.
+    /// The asset of the two accounts, upper or lower case.
     #[schema(required = false, nullable)]
     pub currency: Option<String>,
-    /// Up to 50 pairs of your own: names of up to 40 bytes, texts of up to 500.
+    /// Up to 50 pairs of your own: names of up to 40 bytes, values of up to 500.
     #[schema(required = false, nullable)]
     pub metadata: Option<BTreeMap<String, String>>,
 }
 
-/// What came of many transactions.
+/// The results of many transactions.
 #[derive(Debug, ToSchema)]
 pub struct Bulk {
     /// `bk_…`
     pub id: String,
     /// `bulk`
     pub object: String,
-    /// How many were posted.
+    /// Number of posted transactions.
     pub posted: u64,
-    /// How many were not: those that are `refused` and those that are `invalid`.
+    /// Number of other transactions, `refused` and `invalid`.
     pub refused: u64,
-    /// What came of each, in the order of the request.
+    /// The results, in the order of the request.
     pub results: Vec<BulkResult>,
 }
 
-/// What came of one of many transactions.
+/// The result of one of many transactions.
 #[derive(Debug, ToSchema)]
 pub struct BulkResult {
     /// `posted`, `refused` or `invalid`.
@@ -65,7 +65,7 @@ pub struct BulkResult {
     /// The code of the error, if it was refused: `insufficient_funds` or `cap_exceeded`.
     #[schema(required = false)]
     pub error: Option<String>,
-    /// What does not fit, if it is invalid; pointers lead into the body of the request.
+    /// The problems of an invalid transaction; pointers lead into the body of the request.
     #[schema(required = false)]
     pub errors: Option<Vec<FieldError>>,
 }

@@ -1,7 +1,7 @@
 use super::schema;
 use super::{LAYOUT, read, write};
+use crate::fixtures::{fields_of, json, members, references, refusals, sealed, transaction};
 use crate::form;
-use crate::given::{fields_of, json, members, references, refusals, sealed, transaction};
 use counterfoil_core::ledger::transaction::TransactionKind;
 use counterfoil_core::payments::ledger::{AccountSelector, Item, LedgerRefusal};
 use counterfoil_core::types::flaw::Flaw;
@@ -44,7 +44,7 @@ fn golden_bulk() {
 }
 
 #[test]
-fn what_is_no_bulk_request() {
+fn invalid_bulk_requests_are_refused() {
     let many = bulk(&vec![TRANSFER; 1_001]);
     let both = bulk(&[&ENTRIES.replacen('{', r#"{"from":"a","#, 1)]);
     let bad = bulk(&[
@@ -87,7 +87,7 @@ fn what_is_no_bulk_request() {
 }
 
 #[test]
-fn a_thousand_of_both_kinds_in_order() {
+fn a_thousand_items_of_both_kinds_keep_their_order() {
     let items: Vec<&str> = (0..1_000).map(|n| if n % 2 == 0 { TRANSFER } else { ENTRIES }).collect();
     let read_items = read(&json(&bulk(&items)), &references()).unwrap();
     assert_eq!(read_items.len(), 1_000);
@@ -98,7 +98,7 @@ fn a_thousand_of_both_kinds_in_order() {
 }
 
 #[test]
-fn one_reference_named_often() {
+fn repeated_references_are_resolved() {
     let (own, other) = (sealed(ReferenceKind::Account, 7), sealed(ReferenceKind::Account, 8));
     let there = TRANSFER.replace("\"a\"", &format!("\"{own}\"")).replace("\"b\"", &format!("\"{other}\""));
     let back = TRANSFER.replace("\"a\"", &format!("\"{other}\"")).replace("\"b\"", &format!("\"{own}\""));
@@ -111,7 +111,7 @@ fn one_reference_named_often() {
 }
 
 #[test]
-fn a_form_means_the_same_request() {
+fn forms_and_json_mean_the_same_request() {
     let form = "transactions[0][from]=a&transactions[0][to]=b&transactions[0][amount]=5&transactions[0][currency]=usd&\
         transactions[1][entries][0][account]=a&transactions[1][entries][0][direction]=debit&\
         transactions[1][entries][0][amount]=5&transactions[1][entries][0][asset]=usd&\

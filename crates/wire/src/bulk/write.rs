@@ -1,4 +1,4 @@
-//! Writing what came of many transactions, in the order of the request.
+//! Writes the results of a bulk request, in the order of the request.
 
 use crate::json;
 use crate::problem;
@@ -7,7 +7,7 @@ use counterfoil_core::types::id::SubjectId;
 use counterfoil_core::types::reference::{ReferenceKind, References};
 use counterfoil_engine::present::ItemResult;
 
-/// Appends the results of the request with the number `id`.
+/// Appends the results of the bulk request with the id `id`.
 pub fn write(out: &mut Vec<u8>, id: SubjectId, results: &[ItemResult], references: &References) {
     let posted = results.iter().filter(|result| matches!(result, ItemResult::Posted(_))).count();
     out.reserve(results.len() * 80);
@@ -32,7 +32,7 @@ fn write_one(one: &mut json::Object<'_>, index: usize, result: &ItemResult, refe
             one.string("status", "refused").string("error", refusal.name());
         }
         ItemResult::Invalid(flaws) => {
-            // Pointers lead into the body, as those of every other error do.
+            // Pointers lead into the body of the whole request, as in all errors.
             let placed = flaws.iter().map(|flaw| {
                 Flaw::new(format!("/transactions/{index}{}", flaw.pointer), flaw.message.as_str())
             });

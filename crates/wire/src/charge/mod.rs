@@ -1,4 +1,4 @@
-//! The public form of a charge: reading requests to make or move one, writing one, describing both.
+//! The public form of a charge: requests, answer and schema.
 
 pub mod read;
 pub mod schema;

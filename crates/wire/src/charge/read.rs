@@ -1,9 +1,9 @@
-//! Reading requests to charge, to capture and to void. Every problem is named at once, each with its place; after
-//! this, invalid input cannot exist.
+//! Reads requests to create, capture and void a charge. All problems are reported at once, each
+//! with its place. After these checks, invalid input cannot exist.
 
 use crate::fields::{self, Fields};
 use crate::layout::{Layout, Shape};
-use crate::metadata::{self, unfit};
+use crate::metadata::{self, text_problem};
 use counterfoil_core::payments::charge::Wallet;
 use counterfoil_core::payments::charge::create::NewCharge;
 use counterfoil_core::types::asset::Asset;
@@ -15,7 +15,6 @@ use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::money::Money;
 use counterfoil_core::types::reference::{ReferenceKind, References};
 
-/// What a request to charge holds.
 pub const LAYOUT: Layout = Layout {
     of: "a charge",
     like: "{\"amount\":…,\"currency\":…,\"payment_method\":…}",
@@ -31,24 +30,22 @@ pub const LAYOUT: Layout = Layout {
     ],
 };
 
-/// What the part that a balance pays holds.
+/// The part of a charge that a ledger balance pays.
 const WALLET_LAYOUT: Layout = Layout {
     of: "a wallet",
     like: "{\"account\":…,\"amount\":…}",
     fields: &[("account", Shape::Text), ("amount", Shape::Number)],
 };
 
-/// What a request to capture holds.
 pub const CAPTURE_LAYOUT: Layout =
     Layout { of: "this request", like: "{} or {\"amount\":…}", fields: &[("amount", Shape::Number)] };
 
-/// What a request to void holds.
 pub const VOID_LAYOUT: Layout = Layout { of: "this request", like: "{}", fields: &[] };
 
-/// An account that cannot be: ids are never negative.
+/// An account that cannot exist, because ids are never negative.
 const NOBODY: AccountId = AccountId::from_i64(-1);
 
-/// Reads the body of a request to charge.
+/// Reads the body of a request to create a charge.
 pub fn read(body: &Json, references: &References) -> Result<NewCharge, Vec<Flaw>> {
     fields::read(body, &LAYOUT, |fields| {
         let amount = fields.amount("amount");
@@ -60,7 +57,7 @@ pub fn read(body: &Json, references: &References) -> Result<NewCharge, Vec<Flaw>
         let destination = destination(fields, references);
         let wallet = wallet(fields, amount, capture, references);
         Some(NewCharge {
-            // The bounds of an amount were checked when it was read.
+            // The bounds of the amount were checked when it was read.
             amount: Money::new(amount?, asset?).ok()?,
             payment_method: payment_method?,
             capture,
@@ -72,12 +69,12 @@ pub fn read(body: &Json, references: &References) -> Result<NewCharge, Vec<Flaw>
     })
 }
 
-/// Reads the body of a request to capture: how much, if not everything.
+/// Reads the body of a request to capture; `None` means the whole held amount.
 pub fn read_capture(body: &Json) -> Result<Option<i64>, Vec<Flaw>> {
-    fields::read(body, &CAPTURE_LAYOUT, |fields| Some(fields.amount_if_any("amount")))
+    fields::read(body, &CAPTURE_LAYOUT, |fields| Some(fields.optional_amount("amount")))
 }
 
-/// Reads the body of a request to void, which has nothing in it.
+/// Reads the body of a request to void, which has no fields.
 pub fn read_void(body: &Json) -> Result<(), Vec<Flaw>> {
     fields::read(body, &VOID_LAYOUT, |_| Some(()))
 }
@@ -111,7 +108,7 @@ fn payment_method(fields: &mut Fields<'_, '_>) -> Option<Masked<String>> {
 pub(crate) fn description(fields: &mut Fields<'_, '_>) -> Option<Masked<String>> {
     match fields.optional("description")? {
         Json::String(text) => {
-            if let Some(message) = unfit(text, DESCRIPTION_BYTES_MAX) {
+            if let Some(message) = text_problem(text, DESCRIPTION_BYTES_MAX) {
                 fields.refuse("description", format!("`description` {message}"));
             }
             Some(Masked::new(text.clone()))
@@ -142,13 +139,15 @@ fn destination(fields: &mut Fields<'_, '_>, references: &References) -> Option<A
     }
 }
 
-/// What has the form of an id and is none is left to the engine: it says the same of another tenant's account.
+/// A text that looks like an account's id but was never issued is left to the engine. Its answer is
+/// the same as for another tenant's account.
 pub(crate) fn account_id(text: &str, references: &References) -> Option<AccountId> {
     let nobody = ReferenceKind::Account.is_form_of(text).then_some(NOBODY);
     references.open(ReferenceKind::Account, text).map(AccountId::from_i64).or(nobody)
 }
 
-/// What a wallet pays of `whole`. Something is left for the card, and nothing waits for a capture.
+/// Reads the part of `whole` that a wallet pays. The card must pay some part, and a split charge
+/// cannot wait for a capture.
 fn wallet(
     fields: &mut Fields<'_, '_>,
     whole: Option<i64>,
@@ -185,12 +184,13 @@ fn wallet_account(wallet: &mut Fields<'_, '_>, references: &References) -> Optio
     id
 }
 
-/// 13 to 19 digits, however grouped by hyphens, that pass the check of card numbers (Luhn).
+/// Whether the text is 13 to 19 digits, grouped by hyphens or not, that pass the Luhn check of card
+/// numbers.
 pub(crate) fn is_card_number(text: &str) -> bool {
     let spaced = |c: &char| matches!(c, '-' | ' ');
     let mut count = 0_usize;
     let mut sum = 0;
-    // From the end, as Luhn counts.
+    // Luhn counts from the last digit.
     for c in text.chars().rev().filter(|c| !spaced(c)) {
         let Some(digit) = c.to_digit(10).filter(|_| count < 19) else { return false };
         sum += match (count % 2, digit) {

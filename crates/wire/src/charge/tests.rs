@@ -1,8 +1,8 @@
 use super::schema;
 use super::write::write;
 use super::{LAYOUT, read, read_capture, read_void};
+use crate::fixtures::{charge, fields_of, members, references, refusals, sealed};
 use crate::form;
-use crate::given::{charge, fields_of, members, references, refusals, sealed};
 use crate::present::Presenter;
 use counterfoil_core::idempotency::reply::ReplyMedia;
 use counterfoil_core::payments::PaymentSubject;
@@ -29,7 +29,7 @@ fn order(body: &str) -> Result<NewCharge, Vec<(String, String)>> {
         .map_err(|errors| errors.into_iter().map(|error| (error.pointer, error.message)).collect())
 }
 
-/// The body is refused at these places, in this order, with these words.
+/// Checks the places and messages of the refusals of a body, in order.
 fn refused(body: &str, expected: &[(&str, &str)]) {
     let found = order(body).unwrap_err();
     assert_eq!(found.len(), expected.len(), "{body}: {found:?}");
@@ -39,13 +39,13 @@ fn refused(body: &str, expected: &[(&str, &str)]) {
     }
 }
 
-/// The body of an otherwise good request with one more field.
+/// The body of a valid request with one more field.
 fn with(field: &str) -> String {
     format!(r#"{{"amount":1250,"currency":"usd","payment_method":"pm_card_visa",{field}}}"#)
 }
 
 #[test]
-fn a_small_and_a_full_request() {
+fn minimal_and_full_requests_are_read() {
     let small = order(r#"{"amount":1250,"currency":"usd","payment_method":"pm_card_visa"}"#).unwrap();
     assert_eq!(small.amount, Money::new(1_250, Asset::parse("USD").unwrap()).unwrap());
     assert_eq!(small.payment_method.reveal(), "pm_card_visa");
@@ -59,7 +59,7 @@ fn a_small_and_a_full_request() {
     .unwrap();
     assert!(!full.capture);
     assert_eq!(full.destination, Some(MAIN));
-    // The engine says of it what it says of another tenant's account.
+    // The engine answers as for another tenant's account.
     let forged = order(&with(&format!(r#""destination":"ac_{}""#, "0".repeat(26)))).unwrap();
     assert_eq!(forged.destination, Some(AccountId::from_i64(-1)));
     assert_eq!(full.description.unwrap().reveal(), "two\nlines");
@@ -70,7 +70,7 @@ fn a_small_and_a_full_request() {
 }
 
 #[test]
-fn whole_numbers_however_written() {
+fn whole_numbers_are_read_in_any_notation() {
     for amount in ["100", "100.0", "1e2", "1000e-1"] {
         let body = format!(r#"{{"amount":{amount},"currency":"EUR","payment_method":"pm"}}"#);
         assert_eq!(order(&body).unwrap().amount.minor(), 100, "{amount}");
@@ -96,7 +96,7 @@ fn whole_numbers_however_written() {
 }
 
 #[test]
-fn all_problems_at_once() {
+fn all_problems_are_reported_at_once() {
     refused("[]", &[("", "must be an object")]);
     refused("{}", &[("/amount", "missing"), ("/currency", "missing"), ("/payment_method", "missing")]);
     refused(
@@ -148,7 +148,7 @@ fn each_field_has_its_bounds() {
 }
 
 #[test]
-fn a_card_number_is_never_taken_and_never_repeated() {
+fn card_numbers_are_refused_and_never_repeated() {
     for number in ["4242424242424242", "4242-4242-4242-4242", "378282246310005", "6011 1111 1111 1117"] {
         let body = format!(r#"{{"amount":1,"currency":"EUR","payment_method":"{number}"}}"#);
         refused(&body, &[("/payment_method", "card number")]);
@@ -167,7 +167,7 @@ fn a_card_number_is_never_taken_and_never_repeated() {
 }
 
 #[test]
-fn a_form_means_the_same_request() {
+fn forms_and_json_mean_the_same_request() {
     let form = form::parse(
         b"amount=1250&currency=usd&payment_method=pm_card_visa&capture=false&metadata[order]=42&description=5",
         &LAYOUT,
@@ -228,7 +228,7 @@ fn golden_split_and_refunded_charge() {
 }
 
 #[test]
-fn what_is_no_wallet() {
+fn invalid_wallets_are_refused() {
     let account = sealed(ReferenceKind::Account, 9);
     let whole = with(&format!(r#""wallet":{{"account":"{account}","amount":1250}}"#));
     let more = with(&format!(r#""wallet":{{"account":"{account}","amount":5000}}"#));
@@ -256,7 +256,7 @@ fn what_is_no_wallet() {
 }
 
 #[test]
-fn a_wallet_in_both_forms() {
+fn wallets_are_read_from_json_and_forms() {
     let account = sealed(ReferenceKind::Account, 9);
     let json = with(&format!(r#""wallet":{{"account":"{account}","amount":1249}}"#));
     let wanted = order(&json).unwrap();
@@ -268,7 +268,7 @@ fn a_wallet_in_both_forms() {
 }
 
 #[test]
-fn captures_and_voids() {
+fn captures_and_voids_are_read() {
     refusals(
         read_capture,
         &[
@@ -299,7 +299,7 @@ fn failed(code: FailureCode, decline_code: Option<&str>) -> Charge {
 }
 
 #[test]
-fn stored_failures() {
+fn failures_are_written_with_their_reasons() {
     let id = references().seal(ReferenceKind::Charge, 1).to_string();
     let request = Ulid::from_bytes([0; 16]);
     for (code, status, more) in [
@@ -336,7 +336,7 @@ fn stored_failures() {
 }
 
 #[test]
-fn what_is_written_is_what_openapi_says() {
+fn written_charges_match_their_schema() {
     let mut out = Vec::new();
     write(&mut out, &failed(FailureCode::CardDeclined, None), &references());
     let charge: Value = serde_json::from_slice(&out).unwrap();

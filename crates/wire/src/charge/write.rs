@@ -1,4 +1,4 @@
-//! Writing a charge. The order of members is part of the form: replays are byte for byte.
+//! Writes a charge. The order of members is part of the form, because replays are byte for byte.
 
 use crate::json;
 use crate::metadata;
@@ -6,7 +6,6 @@ use crate::time::Stamp;
 use counterfoil_core::payments::charge::{Charge, FailureCode};
 use counterfoil_core::types::reference::{ReferenceKind, References};
 
-/// Appends a charge.
 pub fn write(out: &mut Vec<u8>, charge: &Charge, references: &References) {
     let id = references.seal(ReferenceKind::Charge, charge.id.to_i64());
     write_as(out, charge, id.as_str(), references);
@@ -53,7 +52,7 @@ pub(crate) fn write_as(out: &mut Vec<u8>, charge: &Charge, id: &str, references:
     });
 }
 
-/// What was taken, from card and wallet together.
+/// The amount captured, from card and wallet together.
 fn amount_captured(charge: &Charge) -> i64 {
     let wallet = charge.order.wallet.filter(|_| charge.status.is_captured());
     charge.sums.captured.saturating_add(wallet.map_or(0, |wallet| wallet.amount))

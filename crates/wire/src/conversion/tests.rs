@@ -1,6 +1,6 @@
 use super::{LAYOUT, read};
+use crate::fixtures::{json, references, refusals};
 use crate::form;
-use crate::given::{json, references, refusals};
 use counterfoil_core::ledger::convert::{Rate, Rounding};
 use counterfoil_core::types::decimal::Decimal;
 
@@ -9,7 +9,7 @@ fn with(more: &str) -> String {
 }
 
 #[test]
-fn what_is_no_conversion() {
+fn invalid_conversions_are_refused() {
     let (zero, below, text) = (with(r#""rate":0"#), with(r#""rate":-1.5"#), with(r#""rate":"1,5""#));
     let digits = with(r#""rate":1.2345678901234567891"#);
     let (huge, tiny) = (with(r#""rate":1e19"#), with(r#""rate":"1e-19""#));
@@ -44,7 +44,7 @@ fn what_is_no_conversion() {
 }
 
 #[test]
-fn an_exact_rate_as_a_number_or_a_text() {
+fn rates_are_exact_as_numbers_and_texts() {
     let exact = Rate::new(&Decimal::parse("1.08250000000000001").unwrap()).unwrap();
     for rate in [
         "1.08250000000000001",

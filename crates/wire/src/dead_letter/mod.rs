@@ -1,5 +1,5 @@
-//! The public form of a dead letter, work that needs a human: reading how to resolve one, writing one and what came of
-//! it, describing both.
+//! The public form of a dead letter, work that needs an operator: its requests, its answers, its
+//! schema.
 
 pub mod read;
 pub mod schema;

@@ -1,4 +1,4 @@
-//! Reading a request to resolve a dead letter.
+//! Reads a request to resolve a dead letter.
 
 use crate::fields::{self, Fields};
 use crate::layout::{Layout, Shape};
@@ -7,18 +7,16 @@ use counterfoil_core::types::json::Json;
 use counterfoil_core::types::limits::METADATA_VALUE_BYTES_MAX;
 use counterfoil_engine::service::Resolution;
 
-/// What a request to resolve holds.
 pub const RESOLVE_LAYOUT: Layout = Layout {
     of: "this request",
     like: "{\"resolution\":\"adopt\"} or {\"resolution\":\"fail\",\"reason\":…}",
     fields: &[("resolution", Shape::Text), ("reason", Shape::Text)],
 };
 
-/// Bytes of a reason: as much as a metadata value.
+/// Most bytes of a reason, the same as of a metadata value.
 const REASON_BYTES_MAX: usize = METADATA_VALUE_BYTES_MAX;
 const WORDS: &str = "`adopt`, `void`, `fail` or `retry`";
 
-/// Reads the body of a request to resolve.
 pub fn read_resolve(body: &Json) -> Result<Resolution, Vec<Flaw>> {
     fields::read(body, &RESOLVE_LAYOUT, |fields| {
         let resolution = fields.text("resolution", WORDS);
@@ -39,7 +37,7 @@ pub fn read_resolve(body: &Json) -> Result<Resolution, Vec<Flaw>> {
     })
 }
 
-/// Why nothing happened, in a human's words.
+/// Checks an operator's explanation of why nothing happened.
 pub fn check_reason(text: &str) -> Result<(), String> {
     if text.trim().is_empty() {
         return Err("is empty; say how you know that nothing happened".to_owned());

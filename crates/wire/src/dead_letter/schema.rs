@@ -1,4 +1,4 @@
-//! The forms of a dead letter as OpenAPI describes them. A test holds them to what is written.
+//! The schemas of a dead letter. Tests compare the schemas with the written form.
 
 use crate::charge::schema::Charge;
 use crate::payout::schema::Payout;
@@ -9,84 +9,87 @@ use utoipa::ToSchema;
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"resolution": "fail", "reason": "the provider's own console shows no such payment"}))]
 pub struct ResolveDeadLetter {
-    /// `adopt`: ask the provider and take its word, even if it differs from what was asked for. `void`: undo it at the
-    /// provider, then mark it failed. `fail`: nothing happened, mark it failed. `retry`: go on as if it had not been
-    /// parked.
+    /// `adopt`: ask the provider and accept its answer, even if it differs from the request.
+    /// `void`: undo the payment at the provider, then mark it failed. `fail`: nothing happened;
+    /// mark the payment failed. `retry`: resume the work.
     pub resolution: String,
-    /// How you know that nothing happened; for `fail`, and only for it. One line.
+    /// For `fail`, and only for it: how you know that nothing happened. One line.
     #[schema(required = false, nullable, min_length = 1, max_length = 500)]
     pub reason: Option<String>,
 }
 
-/// Work that needs a human.
+/// Work that needs an operator.
 #[derive(Debug, ToSchema)]
 pub struct DeadLetter {
     /// `dl_…`
     pub id: String,
     /// `dead_letter`
     pub object: String,
-    /// What was under way: `charge`, `authorize`, `split`, `capture`, `void`, `refund` or `payout`.
+    /// The interrupted work: `charge`, `authorize`, `split`, `capture`, `void`, `refund` or
+    /// `payout`.
     pub flow: String,
-    /// The step it stands at; null if this release does not know the flow's definition.
+    /// The current step; null if this release does not know the flow's definition.
     pub step: Option<String>,
-    /// Why: `answer_differs`, `no_evidence`, `contradiction` or `cannot_undo`.
+    /// Why an operator is needed: `answer_differs`, `no_evidence`, `contradiction` or
+    /// `cannot_undo`.
     pub reason: Option<String>,
-    /// The charge it is about, `ch_…`; null if it is about a payout.
+    /// The charge concerned, `ch_…`; null for a payout.
     pub charge: Option<String>,
-    /// The refund it is about, `re_…`.
+    /// The refund concerned, `re_…`.
     pub refund: Option<String>,
-    /// The payout it is about, `po_…`.
+    /// The payout concerned, `po_…`.
     pub payout: Option<String>,
-    /// How much was asked for, in the currency's minor unit.
+    /// The requested amount, in the currency's minor unit.
     pub amount: i64,
     /// ISO 4217 code, upper case.
     pub currency: String,
-    /// What the provider may have moved without our knowing.
+    /// The amount the provider may have moved without our knowledge.
     pub money_at_risk: i64,
-    /// Who was asked to execute it.
+    /// The provider that was asked to execute the work.
     pub gateway: PinnedGateway,
-    /// What is known of the calls.
+    /// Knowledge about the calls to the provider.
     pub attempts: Attempts,
-    /// Resolutions that can lead somewhere, the likeliest first.
+    /// Promising resolutions, the most likely first.
     pub suggestions: Vec<String>,
-    /// Path of its whole history.
+    /// Path of the payment's timeline.
     pub timeline: String,
     /// When the work began.
     #[schema(format = DateTime)]
     pub created_at: String,
 }
 
-/// The provider and endpoint work is bound to.
+/// The provider and endpoint to which the work is bound.
 #[derive(Debug, ToSchema)]
 pub struct PinnedGateway {
-    /// The provider.
+    /// The provider's name.
     pub name: String,
     /// Scheme, host and port.
     pub endpoint: String,
-    /// The provider's own reference, once it gave one.
+    /// The provider's own reference, once issued.
     pub reference: Option<String>,
 }
 
-/// What is known of the calls that were made.
+/// Knowledge about the calls that were made.
 #[derive(Debug, ToSchema)]
 pub struct Attempts {
-    /// Which derived key is in use; it changes only after proof that the one before it had no effect.
+    /// Number of the derived key in use. It changes only after proof that the previous key had no
+    /// effect.
     pub generation: u16,
-    /// Calls that were made and certainly had no effect.
+    /// Number of calls without any effect, for certain.
     pub idle: u32,
-    /// Calls under the current key that the provider answered with a server error.
+    /// Number of calls under the current key that the provider answered with a server error.
     pub server_errors: u32,
-    /// Whether some call may have had an effect.
+    /// Whether any call may have had an effect.
     pub unknown: bool,
-    /// Before this instant nothing was sent under the current key.
+    /// Nothing was sent under the current key before this time.
     #[schema(format = DateTime)]
     pub first_sent_at: String,
-    /// After this instant nothing was sent.
+    /// Nothing was sent after this time.
     #[schema(format = DateTime)]
     pub last_sent_at: String,
 }
 
-/// What came of resolving a dead letter.
+/// The result of resolving a dead letter.
 #[derive(Debug, ToSchema)]
 pub struct DeadLetterResolution {
     /// `dead_letter_resolution`
@@ -95,11 +98,11 @@ pub struct DeadLetterResolution {
     pub dead_letter: String,
     /// `adopt`, `void`, `fail` or `retry`.
     pub resolution: String,
-    /// The charge as it was left; null if it is about a payout.
+    /// The resulting charge; null for a payout.
     pub charge: Option<Charge>,
-    /// The refund as it was left, if it is about one.
+    /// The resulting refund, if the dead letter was about one.
     pub refund: Option<Refund>,
-    /// The payout as it was left, if it is about one.
+    /// The resulting payout, if the dead letter was about one.
     pub payout: Option<Payout>,
 }
 
@@ -108,8 +111,8 @@ pub struct DeadLetterResolution {
 pub struct DeadLetterList {
     /// `list`
     pub object: String,
-    /// The dead letters of this page.
+    /// The dead letters on the page.
     pub data: Vec<DeadLetter>,
-    /// Whether there are older ones.
+    /// Whether there are older dead letters.
     pub has_more: bool,
 }

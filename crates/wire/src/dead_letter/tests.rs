@@ -1,9 +1,9 @@
 use super::schema;
 use super::{RESOLVE_LAYOUT, read_resolve, write, write_resolved};
-use crate::form;
-use crate::given::{
+use crate::fixtures::{
     charge, fields_of, json, letter, members, operation, payout_letter, references, refusals, sealed,
 };
+use crate::form;
 use crate::present::Presenter;
 use crate::{charge as charges, refund};
 use counterfoil_core::outbox::{Flow, ParkReason};
@@ -22,7 +22,7 @@ fn written(letter: &DeadLetter) -> Value {
 }
 
 #[test]
-fn what_is_no_resolution() {
+fn invalid_resolutions_are_refused() {
     let long = format!(r#"{{"resolution":"fail","reason":"{}"}}"#, "é".repeat(251));
     refusals(
         read_resolve,
@@ -46,7 +46,7 @@ fn what_is_no_resolution() {
 }
 
 #[test]
-fn each_resolution_in_both_forms() {
+fn resolutions_are_read_from_json_and_forms() {
     let fail = Resolution::Fail { reason: "the provider shows nothing".to_owned() };
     for (body, form, expected) in [
         (r#"{"resolution":"adopt"}"#, "resolution=adopt", Resolution::Adopt),
@@ -83,7 +83,7 @@ fn golden_dead_letter() {
 }
 
 #[test]
-fn a_charge_that_needs_a_human() {
+fn dead_letters_of_charges_name_the_charge() {
     let shown = written(&letter(ParkReason::NoEvidence, None));
     assert_eq!((&shown["flow"], &shown["step"]), (&value!("charge"), &value!("charge")));
     assert_eq!(shown["id"], sealed(ReferenceKind::DeadLetter, 1));
@@ -95,7 +95,7 @@ fn a_charge_that_needs_a_human() {
 }
 
 #[test]
-fn a_payout_that_needs_a_human() {
+fn dead_letters_of_payouts_name_the_payout() {
     let shown = written(&payout_letter(ParkReason::NoEvidence));
     let of = sealed(ReferenceKind::Payout, 6);
     assert_eq!((&shown["flow"], &shown["step"]), (&value!("payout"), &value!("payout")));

@@ -1,4 +1,4 @@
-//! Writing a dead letter, and what came of resolving one. The order of members is part of the form.
+//! Writes dead letters and their resolutions. The order of members is part of the form.
 
 use crate::time::Stamp;
 use crate::{charge, json, payout, refund};
@@ -11,12 +11,10 @@ use counterfoil_core::types::money::Money;
 use counterfoil_core::types::reference::{Reference, ReferenceKind, References};
 use counterfoil_engine::service::{DeadLetter, Resolution};
 
-/// The dead letter's own reference.
 pub fn id(letter: &DeadLetter, references: &References) -> Reference {
     references.seal(ReferenceKind::DeadLetter, letter.outbox.id.to_i64())
 }
 
-/// Appends a dead letter.
 pub fn write(out: &mut Vec<u8>, letter: &DeadLetter, references: &References) {
     let DeadLetter { outbox, subject } = letter;
     let of = outbox.payment.reference(references);
@@ -63,7 +61,7 @@ pub fn write(out: &mut Vec<u8>, letter: &DeadLetter, references: &References) {
     });
 }
 
-/// Appends what came of resolving `letter`, which stands as it was left.
+/// Appends the result of resolving `letter`; the letter's subject is in its resulting state.
 pub fn write_resolved(
     out: &mut Vec<u8>,
     letter: &DeadLetter,
@@ -93,7 +91,8 @@ pub fn write_resolved(
     });
 }
 
-/// What a client asked for. What is at risk is what the provider was asked for: of a split charge only the card's part.
+/// The amount the client asked for. The amount at risk is the provider's part: of a split charge,
+/// the card's.
 fn asked_for(subject: &PaymentSubject) -> Money {
     match subject {
         PaymentSubject::Charge(charge, None) => charge.order.amount,
@@ -110,7 +109,7 @@ fn refund_of(subject: &PaymentSubject) -> Option<(&Operation, &Charge)> {
     }
 }
 
-/// Path of its whole history.
+/// Path of the payment's timeline.
 fn timeline(letter: &DeadLetter, of: &Reference) -> String {
     let list = match letter.outbox.payment {
         Payment::Charge(_) => "charges",
@@ -119,9 +118,9 @@ fn timeline(letter: &DeadLetter, of: &Reference) -> String {
     format!("/v1/{list}/{of}/timeline")
 }
 
-/// Resolutions that can lead somewhere, the likeliest first.
+/// Promising resolutions, the most likely first.
 fn suggestions(letter: &DeadLetter) -> Vec<&'static str> {
-    // Only what is held can be undone at the provider; what was taken is adopted and refunded.
+    // Only a held amount can be undone at the provider; a captured one is adopted and refunded.
     let holds = flow::give_up(letter.outbox.saga).is_some();
     let all: &[&str] = match letter.outbox.parked {
         Some(ParkReason::AnswerDiffers | ParkReason::Contradiction) => &["adopt", "void"],

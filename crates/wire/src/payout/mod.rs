@@ -1,4 +1,4 @@
-//! The public form of a payout: reading a request to make one, writing one, describing both.
+//! The public form of a payout: request, answer and schema.
 
 pub mod read;
 pub mod schema;

@@ -1,4 +1,4 @@
-//! Reading a request to pay out.
+//! Reads a request to pay out.
 
 use crate::charge::read::{account_id, currency, description, is_card_number};
 use crate::fields::{self, Fields};
@@ -14,7 +14,6 @@ use counterfoil_core::types::money::Money;
 use counterfoil_core::types::peer::PeerName;
 use counterfoil_core::types::reference::References;
 
-/// What a request to pay out holds.
 pub const LAYOUT: Layout = Layout {
     of: "a payout",
     like: "{\"amount\":…,\"currency\":…}",
@@ -29,7 +28,6 @@ pub const LAYOUT: Layout = Layout {
     ],
 };
 
-/// Reads the body of a request to pay out.
 pub fn read(body: &Json, references: &References) -> Result<NewPayout, Vec<Flaw>> {
     fields::read(body, &LAYOUT, |fields| {
         let amount = fields.amount("amount");
@@ -43,7 +41,7 @@ pub fn read(body: &Json, references: &References) -> Result<NewPayout, Vec<Flaw>
         }
         let description = description(fields);
         let metadata = metadata::read(fields);
-        // The bounds of an amount were checked when it was read.
+        // The bounds of the amount were checked when it was read.
         let amount = Money::new(amount?, asset?).ok()?;
         Some(NewPayout { amount, account, peer, destination, description, metadata })
     })

@@ -1,4 +1,4 @@
-//! The forms of a payout as OpenAPI describes them. A test holds them to what is written.
+//! The schemas of a payout. Tests compare the schemas with the written form.
 
 use crate::charge::schema::{Failure, Gateway};
 use std::collections::BTreeMap;
@@ -8,26 +8,28 @@ use utoipa::ToSchema;
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"amount": 50_000, "currency": "USD", "destination": "ba_1MtIhL2eZvKYlo2C"}))]
 pub struct CreatePayout {
-    /// How much, in the currency's minor unit: 1250 is 12.50 USD. Never more than is available in the account.
+    /// The amount, in the currency's minor unit: 1250 is 12.50 USD. At most the amount available in
+    /// the account.
     #[schema(minimum = 1, maximum = 999_999_999_999_999_i64)]
     pub amount: i64,
-    /// ISO 4217 code, in any case.
+    /// ISO 4217 code, upper or lower case.
     #[schema(min_length = 3, max_length = 3, pattern = "^[A-Za-z]*$")]
     pub currency: String,
-    /// The ledger account paid from; your main one if absent.
+    /// The ledger account to pay from; your main account if absent.
     #[schema(required = false, nullable)]
     pub account: Option<String>,
-    /// Another Counterfoil server whose account is paid, by the name the operator gave it; a bank account if absent.
+    /// The operator's name of another Counterfoil server whose account is paid; a bank account is
+    /// paid if absent.
     #[schema(required = false, nullable, min_length = 1, max_length = 32, pattern = "^[a-z][a-z0-9_]*$")]
     pub peer: Option<String>,
-    /// The provider's name of the bank account, the provider's default if absent; with `peer`, the id or the code of the
-    /// account there, which must be given.
+    /// The provider's name of the bank account; the provider's default if absent. With `peer`,
+    /// required: the id or code of the account there.
     #[schema(required = false, nullable, min_length = 1, max_length = 255, pattern = "^[!-~]*$")]
     pub destination: Option<String>,
-    /// Your own words.
+    /// Your own description.
     #[schema(required = false, nullable, max_length = 1000)]
     pub description: Option<String>,
-    /// Up to 50 pairs of your own: names of up to 40 bytes, texts of up to 500.
+    /// Up to 50 pairs of your own: names of up to 40 bytes, values of up to 500.
     #[schema(required = false, nullable)]
     pub metadata: Option<BTreeMap<String, String>>,
 }
@@ -39,25 +41,25 @@ pub struct Payout {
     pub id: String,
     /// `payout`
     pub object: String,
-    /// How much, in the currency's minor unit.
+    /// The amount, in the currency's minor unit.
     pub amount: i64,
     /// ISO 4217 code, upper case.
     pub currency: String,
     /// `processing`, `paid`, `failed` or `parked`.
     pub status: String,
-    /// The ledger account paid from, `ac_…`.
+    /// The ledger account the payout is paid from, `ac_…`.
     pub account: String,
     /// The provider's name of the bank account, if you gave one, or the account at the peer.
     pub destination: Option<String>,
-    /// Who executed it: the payment provider, or the peer by its name, with its reference of it.
+    /// The executing provider or peer, with a reference.
     pub gateway: Gateway,
-    /// Why it failed, if it did.
+    /// The cause of a failed payout.
     pub failure: Option<Failure>,
-    /// Your own words.
+    /// Your own description.
     pub description: Option<String>,
     /// Your own pairs.
     pub metadata: BTreeMap<String, String>,
-    /// When it was made.
+    /// When the payout was created.
     #[schema(format = DateTime)]
     pub created_at: String,
 }
@@ -67,8 +69,8 @@ pub struct Payout {
 pub struct PayoutList {
     /// `list`
     pub object: String,
-    /// The payouts of this page.
+    /// The payouts on the page.
     pub data: Vec<Payout>,
-    /// Whether there are older ones.
+    /// Whether there are older payouts.
     pub has_more: bool,
 }

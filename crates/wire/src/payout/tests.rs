@@ -1,7 +1,7 @@
 use super::schema;
 use super::{LAYOUT, read, write};
+use crate::fixtures::{fields_of, json, members, metadata, payout, references, refusals, sealed, usd};
 use crate::form;
-use crate::given::{fields_of, json, members, metadata, payout, references, refusals, sealed, usd};
 use crate::present::Presenter;
 use counterfoil_core::idempotency::reply::ReplyMedia;
 use counterfoil_core::outbox::ProviderBinding;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use utoipa::PartialSchema;
 
 #[test]
-fn what_is_no_payout() {
+fn invalid_payouts_are_refused() {
     let long = format!(r#"{{"amount":1,"currency":"USD","destination":"{}"}}"#, "b".repeat(256));
     refusals(
         |body| read(body, &references()),
@@ -58,7 +58,7 @@ fn what_is_no_payout() {
 }
 
 #[test]
-fn a_payout_with_and_without_its_parts_in_both_forms() {
+fn payouts_are_read_with_and_without_optional_fields() {
     let plain = NewPayout {
         amount: Money::new(800, usd()).unwrap(),
         account: None,
@@ -90,7 +90,7 @@ fn a_payout_with_and_without_its_parts_in_both_forms() {
 }
 
 #[test]
-fn a_payout_to_a_peer_in_both_forms() {
+fn payouts_to_peers_are_read_from_json_and_forms() {
     let body = json(r#"{"amount":800,"currency":"USD","peer":"eu","destination":"savings:alice"}"#);
     let wanted = read(&body, &references()).unwrap();
     assert_eq!(wanted.peer, PeerName::parse("eu").ok());
@@ -102,7 +102,7 @@ fn a_payout_to_a_peer_in_both_forms() {
 }
 
 #[test]
-fn a_payout_to_a_peer_names_it() {
+fn payouts_to_peers_name_the_peer() {
     let eu = ProviderBinding::to_peer(&PeerName::parse("eu").unwrap(), "http://eu:8080", "ac_1");
     let failure =
         PaymentFailure { code: FailureCode::PayoutFailed, decline_code: Some("cap_exceeded".to_owned()) };
@@ -142,7 +142,7 @@ fn golden_payout() {
 }
 
 #[test]
-fn a_failed_payout_says_why_and_openapi_says_what_is_written() {
+fn failed_payouts_say_why_and_match_their_schema() {
     for (code, words) in [
         (FailureCode::PayoutFailed, "to the bank account"),
         (FailureCode::GatewayRejected, "did not accept the request"),

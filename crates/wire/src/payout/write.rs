@@ -1,4 +1,4 @@
-//! Writing a payout. The order of members is part of the form: replays are byte for byte.
+//! Writes a payout. The order of members is part of the form, because replays are byte for byte.
 
 use crate::json;
 use crate::metadata;
@@ -7,7 +7,6 @@ use counterfoil_core::payments::charge::FailureCode;
 use counterfoil_core::payments::payout::Payout;
 use counterfoil_core::types::reference::{ReferenceKind, References};
 
-/// Appends a payout.
 pub fn write(out: &mut Vec<u8>, payout: &Payout, references: &References) {
     let id = references.seal(ReferenceKind::Payout, payout.id.to_i64());
     write_as(out, payout, id.as_str(), references);
@@ -55,7 +54,7 @@ const fn message(code: FailureCode) -> &'static str {
     }
 }
 
-/// The same of a peer.
+/// The message for payouts to a peer.
 const fn peers(code: FailureCode) -> &'static str {
     match code {
         FailureCode::CardDeclined | FailureCode::PayoutFailed => "An account at the peer did not allow it.",

@@ -1,4 +1,4 @@
-//! The words of refusals: what stands in the way, and what can be done instead.
+//! The texts of refusals: the obstacle, and the alternatives.
 
 use crate::problem::{Code, Problem};
 use counterfoil_core::payments::charge::{Charge, ChargeStatus, FailureCode};
@@ -7,7 +7,7 @@ use counterfoil_core::payments::operation::launch::OperationRefusal;
 use counterfoil_core::types::reference::Reference;
 use counterfoil_engine::service::Unresolved;
 
-/// What a client waits before it asks again for something that is under way.
+/// How long a client should wait before retrying a request that is under way.
 const BUSY_RETRY_MS: u64 = 1_000;
 
 /// Another operation is under way. Nothing was stored under the key.
@@ -18,7 +18,7 @@ pub fn busy() -> Problem {
         .safe_new_key(true)
 }
 
-/// An operation the charge's state does not allow.
+/// An operation that the charge's state does not allow.
 pub(super) fn impossible(
     charge: &Charge,
     kind: OperationKind,
@@ -30,22 +30,22 @@ pub(super) fn impossible(
         OperationRefusal::Busy => return busy().charge(id),
         OperationRefusal::Status => problem.detail(format!(
             "The charge {} and cannot be {}; nothing was done. {}",
-            stands(charge.status),
-            done(kind),
-            instead(kind, charge.status)
+            describe_status(charge.status),
+            past_participle(kind),
+            alternative(kind, charge.status)
         )),
         OperationRefusal::Exceeds { available } => problem
             .detail(format!(
                 "At most {available} {} can be {}, in minor units; nothing was done. Ask for that much or less, or leave `amount` out for all of it, and use a new key.",
                 charge.order.amount.asset().code(),
-                done(kind)
+                past_participle(kind)
             ))
             .amount_available(available),
     };
     problem.charge(id).charge_status(charge.status).safe_new_key(true)
 }
 
-const fn done(kind: OperationKind) -> &'static str {
+const fn past_participle(kind: OperationKind) -> &'static str {
     match kind {
         OperationKind::Capture => "captured",
         OperationKind::Void => "voided",
@@ -53,7 +53,7 @@ const fn done(kind: OperationKind) -> &'static str {
     }
 }
 
-const fn stands(status: ChargeStatus) -> &'static str {
+const fn describe_status(status: ChargeStatus) -> &'static str {
     match status {
         ChargeStatus::Processing => "is still being made",
         ChargeStatus::RequiresCapture => "is held and not captured yet",
@@ -66,16 +66,16 @@ const fn stands(status: ChargeStatus) -> &'static str {
     }
 }
 
-const fn instead(kind: OperationKind, status: ChargeStatus) -> &'static str {
+const fn alternative(kind: OperationKind, status: ChargeStatus) -> &'static str {
     match (kind, status) {
         (_, ChargeStatus::Processing) => "Read GET /v1/charges/{id} until its status is final.",
         (_, ChargeStatus::Parked) => {
             "An operator resolves it with POST /v1/dead-letters/{id}/resolve; try again after that, with a new key."
         }
         (_, ChargeStatus::Failed) => "Nothing was taken; make a new charge.",
-        (OperationKind::Capture, ChargeStatus::Voided) => "What was held is free again; make a new charge.",
+        (OperationKind::Capture, ChargeStatus::Voided) => "The held amount is free again; make a new charge.",
         (OperationKind::Void | OperationKind::Refund, ChargeStatus::Voided) => {
-            "What was held is free already; there is nothing left to do."
+            "The held amount is free already; there is nothing left to do."
         }
         (
             OperationKind::Capture,
@@ -90,7 +90,7 @@ const fn instead(kind: OperationKind, status: ChargeStatus) -> &'static str {
         (OperationKind::Refund, ChargeStatus::RequiresCapture) => {
             "Give it up with POST /v1/charges/{id}/void instead."
         }
-        // These fit; what does not fit them is the amount.
+        // The operation fits the status; the amount does not.
         (OperationKind::Capture | OperationKind::Void, ChargeStatus::RequiresCapture)
         | (OperationKind::Refund, ChargeStatus::Succeeded | ChargeStatus::PartiallyRefunded) => {
             "Read GET /v1/charges/{id} to see where it stands."
@@ -98,8 +98,8 @@ const fn instead(kind: OperationKind, status: ChargeStatus) -> &'static str {
     }
 }
 
-/// The provider refused to move a charge.
-pub(super) const fn unmoved(code: FailureCode) -> &'static str {
+/// The provider refused an operation on a charge.
+pub(super) const fn operation_failed(code: FailureCode) -> &'static str {
     match code {
         FailureCode::CardDeclined | FailureCode::PayoutFailed => {
             "The card's issuer declined it and the charge is as it was. Read GET /v1/charges/{id}, and use a new key to try again."
@@ -119,8 +119,8 @@ pub(super) const fn unmoved(code: FailureCode) -> &'static str {
     }
 }
 
-/// The provider did not pay out.
-pub(super) const fn unpaid(code: FailureCode) -> &'static str {
+/// The provider refused a payout.
+pub(super) const fn payout_failed(code: FailureCode) -> &'static str {
     match code {
         FailureCode::CardDeclined | FailureCode::PayoutFailed => Code::PayoutFailed.detail(),
         FailureCode::GatewayRejected => {
@@ -138,8 +138,8 @@ pub(super) const fn unpaid(code: FailureCode) -> &'static str {
     }
 }
 
-/// The peer did not take it.
-pub(super) const fn unpaid_by_peer(code: FailureCode) -> &'static str {
+/// The peer refused a payout.
+pub(super) const fn peer_payout_failed(code: FailureCode) -> &'static str {
     match code {
         FailureCode::CardDeclined | FailureCode::PayoutFailed => {
             "An account at the peer does not allow it, `decline_code` says why, and nothing was paid out; the money is available again. Ask the peer's operator, and use a new key to try again."
@@ -153,11 +153,11 @@ pub(super) const fn unpaid_by_peer(code: FailureCode) -> &'static str {
         FailureCode::GatewayUnavailable => {
             "The peer could not be reached and certainly nothing was paid out; the money is available again. Try again later with a new key."
         }
-        FailureCode::MarkedFailed => unpaid(code),
+        FailureCode::MarkedFailed => payout_failed(code),
     }
 }
 
-/// The word clients branch on.
+/// The stable word for clients to branch on.
 pub(super) const fn reason(why: Unresolved) -> &'static str {
     match why {
         Unresolved::NoEvidence => "no_evidence",
@@ -169,7 +169,7 @@ pub(super) const fn reason(why: Unresolved) -> &'static str {
     }
 }
 
-/// What stands in the way of a resolution, and what to do.
+/// Why a dead letter cannot be resolved this way, and what to do.
 pub(super) const fn unresolved(why: Unresolved) -> &'static str {
     match why {
         Unresolved::NoEvidence => {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::given::{account, charge, hold, letter, references, sealed, transaction};
+use crate::fixtures::{account, charge, hold, letter, references, sealed, transaction};
 use counterfoil_core::ledger::asset::AssetDefinition;
 use counterfoil_core::ledger::hold::HoldState;
 use counterfoil_core::ledger::transaction::TransactionKind;
@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 const REQUEST: Ulid = Ulid::from_bytes([0; 16]);
 
-fn shown(shown: LedgerReply<'_>) -> (Reply, Value) {
-    let reply = Presenter::new(references()).ledger(shown, REQUEST);
+fn present(reply: LedgerReply<'_>) -> (Reply, Value) {
+    let reply = Presenter::new(references()).ledger(reply, REQUEST);
     let body = serde_json::from_slice(&reply.body).unwrap();
     (reply, body)
 }
@@ -28,7 +28,7 @@ fn refusals_say_that_a_new_key_is_safe() {
         (LedgerRefusal::NotReversible, 409),
         (LedgerRefusal::HoldEnded, 409),
     ] {
-        let (reply, body) = shown(LedgerReply::Refused(refusal));
+        let (reply, body) = present(LedgerReply::Refused(refusal));
         assert_eq!((reply.status, reply.media, reply.location), (status, ReplyMedia::Problem, None));
         assert_eq!((&body["error"], &body["status"]), (&json!(refusal.name()), &json!(status)));
         assert_eq!(body["safe_new_key"], true, "{refusal:?}");
@@ -37,7 +37,7 @@ fn refusals_say_that_a_new_key_is_safe() {
 }
 
 #[test]
-fn every_answer_has_its_status_and_place() {
+fn every_answer_has_its_status_and_location() {
     let (held, posted) =
         (hold(HoldState::Pending), hold(HoldState::Posted { amount: 5, by: TransactionId::from_i64(9) }));
     let asset = AssetDefinition {
@@ -77,7 +77,7 @@ fn every_answer_has_its_status_and_place() {
         ),
         (LedgerReply::Bulk { id: SubjectId::from_i64(1), results: &[] }, 200, None, "bulk", ""),
     ] {
-        let (reply, body) = shown(what);
+        let (reply, body) = present(what);
         assert_eq!((reply.status, reply.media), (status, ReplyMedia::Json), "{object}");
         assert_eq!(body["object"], object);
         let word = ["status", "kind", "normal_side"].iter().find_map(|name| body[name].as_str());
@@ -89,7 +89,7 @@ fn every_answer_has_its_status_and_place() {
     }
 }
 
-/// The problem an operation on a charge of that status gets.
+/// The problem that an operation on a charge with that status gets.
 fn conflict(status: ChargeStatus, kind: OperationKind, why: OperationRefusal) -> (Reply, Value) {
     let charge = Charge { status, ..charge() };
     let reply = Presenter::new(references()).impossible(&charge, kind, why, REQUEST);
@@ -98,7 +98,7 @@ fn conflict(status: ChargeStatus, kind: OperationKind, why: OperationRefusal) ->
 }
 
 #[test]
-fn what_a_charge_does_not_allow_says_where_it_stands_and_what_can_be_done() {
+fn refused_operations_name_the_status_and_the_alternatives() {
     for (kind, status, words) in [
         (
             OperationKind::Capture,
@@ -131,8 +131,11 @@ fn what_a_charge_does_not_allow_says_where_it_stands_and_what_can_be_done() {
 
 #[test]
 fn golden_conflict_of_amounts() {
-    let (reply, _) =
-        conflict(ChargeStatus::Succeeded, OperationKind::Refund, OperationRefusal::Exceeds { available: 250 });
+    let (reply, _) = conflict(
+        ChargeStatus::Succeeded,
+        OperationKind::Refund,
+        OperationRefusal::Exceeds { available: 250 },
+    );
     assert_eq!(
         String::from_utf8(reply.body.to_vec()).unwrap(),
         format!(
@@ -143,7 +146,7 @@ fn golden_conflict_of_amounts() {
 }
 
 #[test]
-fn what_is_under_way_is_told_to_come_back_with_the_same_key() {
+fn operations_under_way_ask_for_a_retry_with_the_same_key() {
     let (reply, body) = conflict(ChargeStatus::RequiresCapture, OperationKind::Void, OperationRefusal::Busy);
     assert_eq!((reply.status, &body["error"]), (409, &json!("payment_in_progress")));
     assert_eq!((&body["retry_after_ms"], &body["safe_new_key"]), (&json!(1_000), &json!(true)));
@@ -151,7 +154,7 @@ fn what_is_under_way_is_told_to_come_back_with_the_same_key() {
 }
 
 #[test]
-fn a_dead_letter_that_stays_says_why_and_what_to_do() {
+fn unresolved_dead_letters_say_why_and_what_to_do() {
     let letter = letter(ParkReason::NoEvidence, Some(OperationKind::Refund));
     for (why, word, words) in [
         (Unresolved::NoEvidence, "no_evidence", "provider's own records"),

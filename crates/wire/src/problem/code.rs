@@ -1,9 +1,8 @@
-//! The closed list of errors: code, status, title, and the sentence that says what to do next. Each has a page in
-//! `docs/errors/`, served at `/errors/CODE`.
+//! The closed list of errors: code, status, title, and a sentence that says what to do next. Each
+//! error has a page in `docs/errors/`, served at `/errors/CODE`.
 
 macro_rules! codes {
     ($($name:ident = $code:literal, $status:literal, $title:literal, $detail:literal;)+) => {
-        /// An error.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Code {
             $(
@@ -13,30 +12,29 @@ macro_rules! codes {
         }
 
         impl Code {
-            /// All of them, in the order of the documentation.
+            /// All codes, in the order of the documentation.
             pub const ALL: &'static [Code] = &[$(Code::$name,)+];
 
-            /// The word clients branch on.
+            /// The stable word for clients to branch on.
             pub const fn name(self) -> &'static str {
                 match self { $(Code::$name => $code,)+ }
             }
 
-            /// The HTTP status.
             pub const fn status(self) -> u16 {
                 match self { $(Code::$name => $status,)+ }
             }
 
-            /// What happened, in a few words.
+            /// A short description.
             pub const fn title(self) -> &'static str {
                 match self { $(Code::$name => $title,)+ }
             }
 
-            /// What happened and what to do next.
+            /// A sentence with the cause and the remedy.
             pub const fn detail(self) -> &'static str {
                 match self { $(Code::$name => $detail,)+ }
             }
 
-            /// The page that explains it, as Markdown.
+            /// The page that explains the error, as Markdown.
             pub const fn page(self) -> &'static str {
                 match self {
                     $(Code::$name => include_str!(concat!("../../../../docs/errors/", $code, ".md")),)+

@@ -1,5 +1,5 @@
-//! Errors as clients see them: problem details (RFC 9457) with a code of a closed list, a sentence that says what
-//! to do next, and the request's id.
+//! Errors as clients see them: problem details (RFC 9457) with a code from a closed list, a
+//! sentence that says what to do next, and the request's id.
 
 mod code;
 pub mod schema;
@@ -23,12 +23,12 @@ pub struct Problem {
     code: Code,
     detail: Cow<'static, str>,
     retry_after_seconds: Option<u64>,
-    more: Vec<More>,
+    more: Vec<ExtraField>,
 }
 
-/// A field beyond those every problem has.
+/// An optional field of a problem.
 #[derive(Clone, Debug)]
-enum More {
+enum ExtraField {
     Errors(Vec<Flaw>),
     RetryAfterMs(u64),
     SafeNewKey(bool),
@@ -43,69 +43,67 @@ enum More {
 }
 
 impl Problem {
-    /// With the code's own sentence.
+    /// A problem with the code's default sentence.
     pub const fn new(code: Code) -> Problem {
         Problem { code, detail: Cow::Borrowed(code.detail()), retry_after_seconds: None, more: Vec::new() }
     }
 
-    /// Which error.
     pub const fn code(&self) -> Code {
         self.code
     }
 
-    /// The `Retry-After` header, where the answer has one.
     pub const fn retry_after_seconds(&self) -> Option<u64> {
         self.retry_after_seconds
     }
 
-    /// A sentence of its own instead of the code's.
+    /// Replaces the code's default sentence.
     pub fn detail(mut self, detail: impl Into<Cow<'static, str>>) -> Problem {
         self.detail = detail.into();
         self
     }
 
-    /// The `Retry-After` header, at least a second.
+    /// Adds the `Retry-After` header, at least one second.
     pub fn retry_after(mut self, seconds: u64) -> Problem {
         self.retry_after_seconds = Some(seconds.max(1));
         self
     }
 
-    /// `errors`
+    /// Adds `errors`.
     pub fn errors(self, errors: Vec<Flaw>) -> Problem {
-        self.with(More::Errors(errors))
+        self.with(ExtraField::Errors(errors))
     }
 
-    /// `retry_after_ms`
+    /// Adds `retry_after_ms`.
     pub fn retry_after_ms(self, ms: u64) -> Problem {
-        self.with(More::RetryAfterMs(ms))
+        self.with(ExtraField::RetryAfterMs(ms))
     }
 
-    /// `safe_new_key`
+    /// Adds `safe_new_key`.
     pub fn safe_new_key(self, safe: bool) -> Problem {
-        self.with(More::SafeNewKey(safe))
+        self.with(ExtraField::SafeNewKey(safe))
     }
 
-    /// `original_request_at`
+    /// Adds `original_request_at`.
     pub fn original_request_at(self, at: Time) -> Problem {
-        self.with(More::OriginalRequestAt(at))
+        self.with(ExtraField::OriginalRequestAt(at))
     }
 
-    /// `decline_code`
+    /// Adds `decline_code`.
     pub fn decline_code(self, code: Option<String>) -> Problem {
-        self.with(More::DeclineCode(code))
+        self.with(ExtraField::DeclineCode(code))
     }
 
-    /// `charge`
+    /// Adds `charge`.
     pub fn charge(self, charge: Reference) -> Problem {
-        self.with(More::Charge(charge))
+        self.with(ExtraField::Charge(charge))
     }
 
-    /// `payout`
+    /// Adds `payout`.
     pub fn payout(self, payout: Reference) -> Problem {
-        self.with(More::Payout(payout))
+        self.with(ExtraField::Payout(payout))
     }
 
-    /// `charge` or `payout`, whichever it is.
+    /// Adds `charge` or `payout`, depending on the payment.
     pub fn payment(self, payment: Payment, references: &References) -> Problem {
         let reference = payment.reference(references);
         match payment {
@@ -114,32 +112,32 @@ impl Problem {
         }
     }
 
-    /// `charge_status`
+    /// Adds `charge_status`.
     pub fn charge_status(self, status: ChargeStatus) -> Problem {
-        self.with(More::Status(status))
+        self.with(ExtraField::Status(status))
     }
 
-    /// `amount_available`
+    /// Adds `amount_available`.
     pub fn amount_available(self, minor: i64) -> Problem {
-        self.with(More::AmountAvailable(minor))
+        self.with(ExtraField::AmountAvailable(minor))
     }
 
-    /// `dead_letter`
+    /// Adds `dead_letter`.
     pub fn dead_letter(self, letter: Reference) -> Problem {
-        self.with(More::DeadLetter(letter))
+        self.with(ExtraField::DeadLetter(letter))
     }
 
-    /// `reason`
+    /// Adds `reason`.
     pub fn reason(self, reason: &'static str) -> Problem {
-        self.with(More::Reason(reason))
+        self.with(ExtraField::Reason(reason))
     }
 
-    fn with(mut self, more: More) -> Problem {
+    fn with(mut self, more: ExtraField) -> Problem {
         self.more.push(more);
         self
     }
 
-    /// The body, for the request of that id.
+    /// The body, for the request with the id `request`.
     pub fn body(&self, request: Ulid) -> Bytes {
         let mut out = Vec::with_capacity(384);
         json::object(&mut out, |all| {
@@ -151,17 +149,19 @@ impl Problem {
                 .string("request_id", &format!("req_{request}"));
             for more in &self.more {
                 match more {
-                    More::Errors(errors) => write_errors(all, errors.iter().cloned()),
-                    More::RetryAfterMs(ms) => all.count("retry_after_ms", *ms),
-                    More::SafeNewKey(safe) => all.boolean("safe_new_key", *safe),
-                    More::OriginalRequestAt(at) => all.string("original_request_at", Stamp::of(*at).as_str()),
-                    More::DeclineCode(code) => all.string_or_null("decline_code", code.as_deref()),
-                    More::Charge(charge) => all.string("charge", charge.as_str()),
-                    More::Payout(payout) => all.string("payout", payout.as_str()),
-                    More::Status(status) => all.string("charge_status", status.name()),
-                    More::AmountAvailable(minor) => all.integer("amount_available", *minor),
-                    More::DeadLetter(letter) => all.string("dead_letter", letter.as_str()),
-                    More::Reason(reason) => all.string("reason", reason),
+                    ExtraField::Errors(errors) => write_errors(all, errors.iter().cloned()),
+                    ExtraField::RetryAfterMs(ms) => all.count("retry_after_ms", *ms),
+                    ExtraField::SafeNewKey(safe) => all.boolean("safe_new_key", *safe),
+                    ExtraField::OriginalRequestAt(at) => {
+                        all.string("original_request_at", Stamp::of(*at).as_str())
+                    }
+                    ExtraField::DeclineCode(code) => all.string_or_null("decline_code", code.as_deref()),
+                    ExtraField::Charge(charge) => all.string("charge", charge.as_str()),
+                    ExtraField::Payout(payout) => all.string("payout", payout.as_str()),
+                    ExtraField::Status(status) => all.string("charge_status", status.name()),
+                    ExtraField::AmountAvailable(minor) => all.integer("amount_available", *minor),
+                    ExtraField::DeadLetter(letter) => all.string("dead_letter", letter.as_str()),
+                    ExtraField::Reason(reason) => all.string("reason", reason),
                 };
             }
         });

@@ -20,7 +20,7 @@ fn golden_problem() {
 }
 
 #[test]
-fn every_further_field_by_its_name() {
+fn further_fields_are_written_by_name() {
     let charge = References::new(MacKey::new(&[1; 32])).seal(ReferenceKind::Charge, 1);
     let problem = Problem::new(Code::InvalidRequest)
         .detail("x")
@@ -40,12 +40,12 @@ fn every_further_field_by_its_name() {
 }
 
 #[test]
-fn a_pause_is_at_least_a_second() {
+fn retry_after_is_at_least_one_second() {
     assert_eq!(Problem::new(Code::OutcomePending).retry_after(0).retry_after_seconds(), Some(1));
 }
 
 #[test]
-fn every_code_has_its_page_and_every_page_its_code() {
+fn codes_and_pages_match() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/errors");
     let pages: BTreeSet<String> = std::fs::read_dir(folder)
         .unwrap()
@@ -56,13 +56,13 @@ fn every_code_has_its_page_and_every_page_its_code() {
     for code in Code::ALL {
         let page = code.page();
         assert!(page.starts_with(&format!("# {}\n", code.name())), "{code:?}");
-        assert!(page.contains(&format!("ChargeStatus {}", code.status())), "{code:?}");
+        assert!(page.contains(&format!("Status {}", code.status())), "{code:?}");
         assert!(page.contains("## What happened\n") && page.contains("## What to do\n"), "{code:?}");
     }
 }
 
 #[test]
-fn the_examples_on_the_pages_are_real_problems() {
+fn examples_on_pages_are_real_problems() {
     for code in Code::ALL {
         let example = code.page().split("```json\n").nth(1).and_then(|rest| rest.split("```").next());
         let example: serde_json::Value = serde_json::from_str(example.unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! The forms of a refund as OpenAPI describes them. A test holds them to what is written.
+//! The schemas of a refund. Tests compare the schemas with the written form.
 
 use crate::charge::schema::{Failure, Gateway};
 use utoipa::ToSchema;
@@ -7,10 +7,10 @@ use utoipa::ToSchema;
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"charge": "ch_1x6r8tq0v2m4n5p7s9w3y5z0ab", "amount": 500}))]
 pub struct CreateRefund {
-    /// The charge to give back, `ch_…`.
+    /// The charge to refund, `ch_…`.
     pub charge: String,
-    /// How much of it, in the currency's minor unit; all that is left if absent. Of a charge with a wallet, what the
-    /// card paid.
+    /// The amount, in the currency's minor unit; the whole remaining amount if absent. For a charge
+    /// with a wallet, at most the card's part.
     #[schema(required = false, nullable, minimum = 1, maximum = 999_999_999_999_999_i64)]
     pub amount: Option<i64>,
 }
@@ -22,19 +22,19 @@ pub struct Refund {
     pub id: String,
     /// `refund`
     pub object: String,
-    /// How much, in the currency's minor unit.
+    /// The amount, in the currency's minor unit.
     pub amount: i64,
     /// ISO 4217 code, upper case.
     pub currency: String,
-    /// The charge that is given back, `ch_…`.
+    /// The refunded charge, `ch_…`.
     pub charge: String,
     /// `processing`, `succeeded`, `failed` or `parked`.
     pub status: String,
-    /// Who executed it.
+    /// The executing provider.
     pub gateway: Gateway,
-    /// Why it failed, if it did.
+    /// The cause of a failed refund.
     pub failure: Option<Failure>,
-    /// When it was made.
+    /// When the refund was created.
     #[schema(format = DateTime)]
     pub created_at: String,
 }
@@ -44,8 +44,8 @@ pub struct Refund {
 pub struct RefundList {
     /// `list`
     pub object: String,
-    /// The refunds of this page.
+    /// The refunds on the page.
     pub data: Vec<Refund>,
-    /// Whether there are older ones.
+    /// Whether there are older refunds.
     pub has_more: bool,
 }

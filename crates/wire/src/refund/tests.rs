@@ -1,7 +1,7 @@
 use super::schema;
 use super::{LAYOUT, read, write};
+use crate::fixtures::{charge, fields_of, json, members, operation, references, refusals, sealed};
 use crate::form;
-use crate::given::{charge, fields_of, json, members, operation, references, refusals, sealed};
 use crate::present::Presenter;
 use crate::refund::read::Refund;
 use counterfoil_core::idempotency::reply::ReplyMedia;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use utoipa::PartialSchema;
 
 #[test]
-fn what_is_no_refund() {
+fn invalid_refunds_are_refused() {
     refusals(
         |body| read(body, &references()),
         &[
@@ -39,7 +39,7 @@ fn what_is_no_refund() {
 }
 
 #[test]
-fn a_refund_whole_and_in_part_in_both_forms() {
+fn full_and_partial_refunds_are_read_from_json_and_forms() {
     let id = sealed(ReferenceKind::Charge, 1);
     let charge = Some(ChargeId::from_i64(1));
     let body = json(&format!(r#"{{"charge":"{id}","amount":5}}"#));
@@ -68,7 +68,7 @@ fn golden_refund() {
 }
 
 #[test]
-fn a_failed_refund_says_why_and_openapi_says_what_is_written() {
+fn failed_refunds_say_why_and_match_their_schema() {
     for (code, words) in [
         (FailureCode::CardDeclined, "declined"),
         (FailureCode::GatewayRejected, "did not accept the request"),

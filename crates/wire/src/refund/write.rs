@@ -1,4 +1,4 @@
-//! Writing a refund. The order of members is part of the form: replays are byte for byte.
+//! Writes a refund. The order of members is part of the form, because replays are byte for byte.
 
 use crate::json;
 use crate::time::Stamp;
@@ -6,7 +6,6 @@ use counterfoil_core::payments::charge::{Charge, FailureCode};
 use counterfoil_core::payments::operation::Operation;
 use counterfoil_core::types::reference::{ReferenceKind, References};
 
-/// Appends a refund of `charge`.
 pub fn write(out: &mut Vec<u8>, refund: &Operation, charge: &Charge, references: &References) {
     let id = references.seal(ReferenceKind::Refund, refund.id.to_i64());
     write_as(out, refund, charge, id.as_str(), references);

@@ -1,4 +1,4 @@
-//! Reading requests to post a transaction, and to undo one.
+//! Reads requests to post and to reverse a transaction.
 
 use crate::fields::{self, Accounts, Fields};
 use crate::layout::{Layout, Shape};
@@ -10,7 +10,6 @@ use counterfoil_core::types::json::Json;
 use counterfoil_core::types::limits::LEGS_MAX;
 use counterfoil_core::types::reference::References;
 
-/// What an entry of a request holds.
 pub const ENTRY_LAYOUT: Layout = Layout {
     of: "an entry",
     like: "{\"account\":…,\"direction\":…,\"amount\":…,\"asset\":…}",
@@ -22,14 +21,12 @@ pub const ENTRY_LAYOUT: Layout = Layout {
     ],
 };
 
-/// What a request to post a transaction holds.
 pub const LAYOUT: Layout = Layout {
     of: "a transaction",
     like: "{\"entries\":[…,…]}",
     fields: &[("entries", Shape::List(&ENTRY_LAYOUT)), ("metadata", Shape::Text)],
 };
 
-/// What a request to undo a transaction holds.
 pub const REVERSE_LAYOUT: Layout = Layout { of: "this request", like: "{}", fields: &[] };
 
 /// Reads the body of a request to post a transaction.
@@ -38,7 +35,7 @@ pub fn read(body: &Json, references: &References) -> Result<Post, Vec<Flaw>> {
     fields::read(body, &LAYOUT, |fields| post(fields, &mut accounts))
 }
 
-/// The fields of every transaction, in a request of its own or among many.
+/// Reads the fields of a transaction, in a request of its own or in a bulk request.
 pub(crate) fn post<'a>(fields: &mut Fields<'a, '_>, accounts: &mut Accounts<'a>) -> Option<Post> {
     let entries = fields.list("entries", 2..=LEGS_MAX, &ENTRY_LAYOUT, |fields| entry(fields, accounts));
     let metadata = metadata::read(fields);
@@ -53,7 +50,7 @@ fn entry<'a>(fields: &mut Fields<'a, '_>, accounts: &mut Accounts<'a>) -> Option
     Some(PostLeg { account: account?, side: side?, amount: amount?, asset: asset? })
 }
 
-/// Reads the body of a request to undo a transaction.
+/// Reads the body of a request to reverse a transaction, which has no fields.
 pub fn read_reverse(body: &Json) -> Result<(), Vec<Flaw>> {
     fields::read(body, &REVERSE_LAYOUT, |_| Some(()))
 }

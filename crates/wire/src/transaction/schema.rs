@@ -1,4 +1,4 @@
-//! The forms of a transaction as OpenAPI describes them. A test holds them to what is written.
+//! The schemas of a transaction. Tests compare the schemas with the written form.
 
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -10,10 +10,10 @@ use utoipa::ToSchema;
     {"account": "merchant:7", "direction": "credit", "amount": 1250, "asset": "USD"},
 ]}))]
 pub struct CreateTransaction {
-    /// Debits and credits; those of each asset must add up to the same. An account may stand in one of them.
+    /// Debits and credits, balanced per asset. Each account may appear once.
     #[schema(min_items = 2, max_items = 40)]
     pub entries: Vec<CreateEntry>,
-    /// Up to 50 pairs of your own: names of up to 40 bytes, texts of up to 500.
+    /// Up to 50 pairs of your own: names of up to 40 bytes, values of up to 500.
     #[schema(required = false, nullable)]
     pub metadata: Option<BTreeMap<String, String>>,
 }
@@ -21,43 +21,44 @@ pub struct CreateTransaction {
 /// An entry to post.
 #[derive(Debug, ToSchema)]
 pub struct CreateEntry {
-    /// The account: its id, `ac_…`, or its code.
+    /// The account: id, `ac_…`, or code.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9_.:/-]*$")]
     pub account: String,
     /// `debit` or `credit`.
     #[schema(pattern = "^(debit|credit)$")]
     pub direction: String,
-    /// How much, in the asset's minor unit.
+    /// The amount, in the asset's minor unit.
     #[schema(minimum = 1, maximum = 999_999_999_999_999_i64)]
     pub amount: i64,
-    /// The asset the account counts, in any case.
+    /// The account's asset, upper or lower case.
     #[schema(min_length = 1, max_length = 16, pattern = "^[A-Za-z][A-Za-z0-9_]*$")]
     pub asset: String,
 }
 
-/// A transaction: what happened in the ledger, for good.
+/// A transaction: a final record in the ledger.
 #[derive(Debug, ToSchema)]
 pub struct Transaction {
     /// `tx_…`
     pub id: String,
     /// `transaction`
     pub object: String,
-    /// `transfer`, `general`, `conversion`, `charge`, `reversal`, `held`, `hold_posted`, `hold_voided` or
-    /// `hold_lapsed`.
+    /// `transfer`, `general`, `conversion`, `charge`, `reversal`, `held`, `hold_posted`,
+    /// `hold_voided` or `hold_lapsed`.
     pub kind: String,
-    /// What it moved; each asset and layer adds up to zero.
+    /// The entries, balanced per asset and layer.
     pub entries: Vec<TransactionEntry>,
-    /// The transaction it undoes, `tx_…`.
+    /// The reversed transaction, `tx_…`.
     pub reverses: Option<String>,
-    /// The transaction that undid it, `tx_…`; null in the stored answer to the request that made it.
+    /// The transaction that reversed it, `tx_…`; null in the stored answer to the request that
+    /// created it.
     pub reversed_by: Option<String>,
-    /// The charge it belongs to, `ch_…`.
+    /// The related charge, `ch_…`.
     pub charge: Option<String>,
-    /// The transfer it belongs to, `tr_…`.
+    /// The related transfer, `tr_…`.
     pub transfer: Option<String>,
     /// Your own pairs.
     pub metadata: BTreeMap<String, String>,
-    /// When it was decided.
+    /// When the transaction was decided.
     #[schema(format = DateTime)]
     pub created_at: String,
 }
@@ -73,9 +74,9 @@ pub struct TransactionEntry {
     pub direction: String,
     /// `posted`, `pending` or `released`.
     pub layer: String,
-    /// How much, in the asset's minor unit.
+    /// The amount, in the asset's minor unit.
     pub amount: i64,
-    /// What is counted, upper case.
+    /// The asset code, upper case.
     pub asset: String,
 }
 
@@ -84,8 +85,8 @@ pub struct TransactionEntry {
 pub struct TransactionList {
     /// `list`
     pub object: String,
-    /// The transactions of this page.
+    /// The transactions on the page.
     pub data: Vec<Transaction>,
-    /// Whether there are older ones.
+    /// Whether there are older transactions.
     pub has_more: bool,
 }

@@ -1,7 +1,7 @@
 use super::schema;
 use super::{LAYOUT, read, read_reverse, write};
+use crate::fixtures::{fields_of, json, members, references, refusals, sealed, transaction};
 use crate::form;
-use crate::given::{fields_of, json, members, references, refusals, sealed, transaction};
 use counterfoil_core::ledger::account::Side;
 use counterfoil_core::ledger::transaction::TransactionKind;
 use counterfoil_core::types::id::{ChargeId, HoldId, TransactionId};
@@ -33,7 +33,7 @@ fn golden_transaction() {
 }
 
 #[test]
-fn each_kind_says_what_it_is_about() {
+fn each_kind_names_the_objects_it_belongs_to() {
     let hold = HoldId::from_i64(4);
     for (kind, name, about) in [
         (TransactionKind::Transfer, "transfer", Some(("transfer", sealed(ReferenceKind::Transfer, 3)))),
@@ -76,7 +76,7 @@ fn each_kind_says_what_it_is_about() {
 }
 
 #[test]
-fn what_is_no_transaction() {
+fn invalid_transactions_are_refused() {
     let entry = r#"{"account":"a","direction":"debit","amount":1,"asset":"USD"}"#;
     let many = format!(r#"{{"entries":[{}]}}"#, vec![entry; 41].join(","));
     let one = format!(r#"{{"entries":[{entry}]}}"#);
@@ -120,7 +120,7 @@ fn what_is_no_transaction() {
 }
 
 #[test]
-fn entries_in_their_order_from_either_media_type() {
+fn entries_keep_their_order_in_json_and_forms() {
     let body = json(
         r#"{"entries":[{"account":"a","direction":"debit","amount":5,"asset":"usd"},{"account":"b","direction":"credit","amount":5,"asset":"USD"}],"metadata":{"order":"42"}}"#,
     );

@@ -1,4 +1,4 @@
-//! Writing a transaction. The order of members is part of the form.
+//! Writes a transaction. The order of members is part of the form.
 
 use crate::json;
 use crate::metadata;
@@ -7,7 +7,7 @@ use counterfoil_core::ledger::transaction::{Transaction, TransactionKind};
 use counterfoil_core::types::id::TransactionId;
 use counterfoil_core::types::reference::{ReferenceKind, References};
 
-/// Appends a transaction; `reversed_by` is what undid it, if anything did.
+/// Appends a transaction; `reversed_by` is the transaction that reversed it.
 pub fn write(
     out: &mut Vec<u8>,
     transaction: &Transaction,
@@ -47,7 +47,7 @@ pub fn write(
     });
 }
 
-/// What a transaction is about, by number.
+/// The objects a transaction belongs to.
 #[derive(Default)]
 struct About {
     reverses: Option<i64>,
@@ -59,7 +59,7 @@ impl About {
     fn of(transaction: &Transaction) -> About {
         match transaction.kind {
             TransactionKind::General | TransactionKind::Conversion => About::default(),
-            // A transfer that was not held is its transaction, so both have one number.
+            // A transfer that was not held is its own transaction, so both have one number.
             TransactionKind::Transfer => {
                 About { transfer: Some(transaction.id.to_i64()), ..About::default() }
             }

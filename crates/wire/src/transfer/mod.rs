@@ -1,4 +1,4 @@
-//! The public form of a transfer, done or held: reading requests about one, writing one, describing both.
+//! The public form of a transfer, done or held: requests, answer and schema.
 
 pub mod read;
 pub mod schema;

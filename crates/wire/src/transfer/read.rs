@@ -1,4 +1,4 @@
-//! Reading requests to transfer, and to end a transfer that is held.
+//! Reads requests to transfer, and to post or void a held transfer.
 
 use crate::fields::{self, Accounts, Fields};
 use crate::layout::{Layout, Shape};
@@ -8,7 +8,6 @@ use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::json::Json;
 use counterfoil_core::types::reference::References;
 
-/// What a request to transfer holds.
 pub const LAYOUT: Layout = Layout {
     of: "a transfer",
     like: "{\"from\":…,\"to\":…,\"amount\":…,\"currency\":…}",
@@ -23,11 +22,9 @@ pub const LAYOUT: Layout = Layout {
     ],
 };
 
-/// What a request to post a held transfer holds.
 pub const POST_LAYOUT: Layout =
     Layout { of: "this request", like: "{} or {\"amount\":…}", fields: &[("amount", Shape::Number)] };
 
-/// What a request to void a held transfer holds.
 pub const VOID_LAYOUT: Layout = Layout { of: "this request", like: "{}", fields: &[] };
 
 /// Reads the body of a request to transfer.
@@ -39,7 +36,7 @@ pub fn read(body: &Json, references: &References) -> Result<TransferOrder, Vec<F
     })
 }
 
-/// The fields of every transfer, in a request of its own or among many.
+/// Reads the fields of a transfer, in a request of its own or in a bulk request.
 pub(crate) fn unheld<'a>(fields: &mut Fields<'a, '_>, accounts: &mut Accounts<'a>) -> Option<TransferOrder> {
     let from = fields.account("from", accounts);
     let to = fields.account("to", accounts);
@@ -51,8 +48,8 @@ pub(crate) fn unheld<'a>(fields: &mut Fields<'a, '_>, accounts: &mut Accounts<'a
 
 fn hold(fields: &mut Fields<'_, '_>) -> Option<HoldTerms> {
     let hold = fields.truth("hold", false);
-    let expires_at = fields.time_if_any("expires_at");
-    // A `hold` that is no truth value is told of on its own.
+    let expires_at = fields.optional_time("expires_at");
+    // A `hold` of the wrong type is reported separately.
     let unheld = matches!(fields.optional("hold"), None | Some(Json::Bool(false)));
     if fields.has("expires_at") && unheld {
         fields.refuse(
@@ -65,10 +62,10 @@ fn hold(fields: &mut Fields<'_, '_>) -> Option<HoldTerms> {
 
 /// Reads the body of a request to post a held transfer.
 pub fn read_post(body: &Json) -> Result<End, Vec<Flaw>> {
-    fields::read(body, &POST_LAYOUT, |fields| Some(End::Post { amount: fields.amount_if_any("amount") }))
+    fields::read(body, &POST_LAYOUT, |fields| Some(End::Post { amount: fields.optional_amount("amount") }))
 }
 
-/// Reads the body of a request to void a held transfer.
+/// Reads the body of a request to void a held transfer, which has no fields.
 pub fn read_void(body: &Json) -> Result<End, Vec<Flaw>> {
     fields::read(body, &VOID_LAYOUT, |_| Some(End::Void))
 }

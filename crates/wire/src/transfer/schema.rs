@@ -1,4 +1,4 @@
-//! The forms of a transfer as OpenAPI describes them. A test holds them to what is written.
+//! The schemas of a transfer. Tests compare the schemas with the written form.
 
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -7,34 +7,34 @@ use utoipa::ToSchema;
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"from": "customer:42", "to": "merchant:7", "amount": 1250, "currency": "USD"}))]
 pub struct CreateTransfer {
-    /// The account debited: its id, `ac_…`, or its code.
+    /// The account to debit: id, `ac_…`, or code.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9_.:/-]*$")]
     pub from: String,
-    /// The account credited: its id, `ac_…`, or its code.
+    /// The account to credit: id, `ac_…`, or code.
     #[schema(min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9_.:/-]*$")]
     pub to: String,
-    /// How much, in the asset's minor unit: 1250 is 12.50 USD.
+    /// The amount, in the asset's minor unit: 1250 is 12.50 USD.
     #[schema(minimum = 1, maximum = 999_999_999_999_999_i64)]
     pub amount: i64,
-    /// The asset both accounts count, in any case.
+    /// The asset of the two accounts, upper or lower case.
     #[schema(min_length = 1, max_length = 16, pattern = "^[A-Za-z][A-Za-z0-9_]*$")]
     pub currency: String,
     /// Only reserve the money, to be posted or voided later.
     #[schema(required = false, nullable, default = false)]
     pub hold: Option<bool>,
-    /// When a hold lapses; seven days from now if absent. Only with `hold`.
+    /// When the hold lapses; seven days from now if absent. Only with `hold`.
     #[schema(required = false, nullable, format = DateTime)]
     pub expires_at: Option<String>,
-    /// Up to 50 pairs of your own: names of up to 40 bytes, texts of up to 500.
+    /// Up to 50 pairs of your own: names of up to 40 bytes, values of up to 500.
     #[schema(required = false, nullable)]
     pub metadata: Option<BTreeMap<String, String>>,
 }
 
-/// A request to post a held transfer. It may be left out.
+/// A request to post a held transfer. The body may be left out.
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"amount": 1000}))]
 pub struct PostTransfer {
-    /// How much of it; all if absent. The rest is free again.
+    /// The part of the held amount to post; the whole if absent. The rest is released.
     #[schema(required = false, nullable, minimum = 1, maximum = 999_999_999_999_999_i64)]
     pub amount: Option<i64>,
 }
@@ -50,24 +50,24 @@ pub struct Transfer {
     pub from: String,
     /// The account credited, `ac_…`.
     pub to: String,
-    /// How much, in the asset's minor unit.
+    /// The amount, in the asset's minor unit.
     pub amount: i64,
     /// The asset, upper case.
     pub currency: String,
     /// `posted`, `pending`, `voided` or `lapsed`.
     pub status: String,
-    /// Whether it was held first.
+    /// Whether the transfer was held first.
     pub hold: bool,
-    /// How much of it was moved.
+    /// The amount moved.
     pub amount_posted: i64,
-    /// The transaction that moved it, `tx_…`; null where none did.
+    /// The transaction that moved the money, `tx_…`; null if there is none.
     pub transaction: Option<String>,
-    /// When the hold lapses or would have.
+    /// When the hold lapses, or would have lapsed.
     #[schema(format = DateTime)]
     pub expires_at: Option<String>,
     /// Your own pairs.
     pub metadata: BTreeMap<String, String>,
-    /// When it was made.
+    /// When the transfer was created.
     #[schema(format = DateTime)]
     pub created_at: String,
 }

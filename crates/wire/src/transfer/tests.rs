@@ -1,7 +1,7 @@
 use super::schema;
 use super::{LAYOUT, read, read_post, read_void, write_done, write_held};
+use crate::fixtures::{fields_of, fields_written, hold, json, references, refusals, sealed, transaction};
 use crate::form;
-use crate::given::{fields_of, fields_written, hold, json, references, refusals, sealed, transaction};
 use counterfoil_core::ledger::account::AccountCode;
 use counterfoil_core::ledger::hold::HoldState;
 use counterfoil_core::ledger::transaction::TransactionKind;
@@ -50,7 +50,7 @@ fn golden_held_transfers() {
 }
 
 #[test]
-fn what_is_no_transfer() {
+fn invalid_transfers_are_refused() {
     refusals(
         |body| read(body, &references()),
         &[
@@ -110,13 +110,13 @@ fn what_is_no_transfer() {
 }
 
 #[test]
-fn accounts_by_id_and_by_code() {
+fn accounts_are_named_by_id_or_code() {
     let id = sealed(ReferenceKind::Account, 7);
     let transfer = |from: &str| {
         read(&json(&format!(r#"{{"from":"{from}","to":"b","amount":1,"currency":"points"}}"#)), &references())
     };
     assert_eq!(transfer(&id).unwrap().from, AccountSelector::Id(AccountId::from_i64(7)));
-    // A text that only looks like an id is somebody's code, or nobody's.
+    // A text that only looks like an id counts as a code.
     for code in ["customer:42", "a/b", "ac_main", "ac_zzzzzzzzzzzzzzzzzzzzzzzzzz"] {
         assert_eq!(
             transfer(code).unwrap().from,
@@ -128,7 +128,7 @@ fn accounts_by_id_and_by_code() {
 }
 
 #[test]
-fn holds_and_their_ends() {
+fn holds_and_their_ends_are_read() {
     let body = |more: &str| format!(r#"{{"from":"a","to":"b","amount":5,"currency":"usd"{more}}}"#);
     let hold = |more: &str| read(&json(&body(more)), &references()).unwrap().hold;
     assert_eq!(hold(""), None);

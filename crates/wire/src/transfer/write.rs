@@ -1,4 +1,4 @@
-//! Writing a transfer. The order of members is part of the form.
+//! Writes a transfer. The order of members is part of the form.
 
 use crate::json;
 use crate::metadata;
@@ -12,7 +12,7 @@ use counterfoil_core::types::id::{AccountId, TransactionId};
 use counterfoil_core::types::reference::{Reference, ReferenceKind, References};
 use counterfoil_core::types::time::Time;
 
-/// What both kinds of transfers show.
+/// The members that done and held transfers share.
 struct Form<'a> {
     number: i64,
     from: Option<AccountId>,
@@ -30,7 +30,7 @@ struct Form<'a> {
 
 /// Appends a transfer that was posted at once.
 pub fn write_done(out: &mut Vec<u8>, posted: &Transaction, references: &References) {
-    // Legs balance, so there is one of each side.
+    // Legs balance, so a transfer has one leg on each side.
     let leg = |side| posted.legs.as_slice().iter().find(|leg| leg.side == side);
     let (from, to) = (leg(Side::Debit), leg(Side::Credit));
     let amount = from.map_or(0, |leg| leg.amount);
@@ -51,8 +51,8 @@ pub fn write_done(out: &mut Vec<u8>, posted: &Transaction, references: &Referenc
     form.write(out, references);
 }
 
-/// Appends a transfer that is or was held, as of `now`: one past its deadline has lapsed, whether or not the worker
-/// that ends it has been there.
+/// Appends a transfer that is or was held, as of `now`. A hold past its deadline counts as lapsed,
+/// even before the worker has ended it.
 pub fn write_held(out: &mut Vec<u8>, hold: &Hold, now: Time, references: &References) {
     let (amount_posted, transaction) = match hold.state {
         HoldState::Posted { amount, by } => (amount, Some(by)),

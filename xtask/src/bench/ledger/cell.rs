@@ -1,70 +1,65 @@
-//! What is measured: on which way, by how many clients, how many transfers in a request, on which accounts.
+//! Cells of the measurement: route, number of clients, batch size and accounts.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// Clients that send single transfers, where targets speak of them.
+/// Clients that send single transfers in cells with targets.
 pub(super) const CROWD: usize = 64;
-/// Clients that send many transfers in one request.
+/// Clients that send batches.
 pub(super) const BULK_CLIENTS: usize = 8;
-/// Transfers in one request.
+/// Transfers per request.
 pub(super) const BATCHES: [usize; 4] = [1, 10, 100, 1_000];
-/// Spreads of the one account.
+/// Shard counts of the shared account.
 pub(super) const SHARDS: [u16; 3] = [1, 16, 256];
 
-/// How a transfer gets to the ledger.
+/// The route of a transfer into the ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Way {
+pub(super) enum Route {
     /// End to end: a client's request to the server's answer.
     Http,
-    /// Through the engine's door, in its own process.
+    /// The engine's interface, in a separate process.
     Engine,
 }
 
-/// Who is debited and who is credited. The other side always has no guard, so that all of them write alike.
+/// The accounts to debit and credit. The other side is never guarded, so that all cells write
+/// alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Accounts {
-    /// A thousand pairs without a guard: no balance stands in the way of writes.
+    /// A thousand unguarded pairs: no balance blocks a write.
     Distinct,
-    /// A thousand pairs, the debited ones with a floor.
+    /// A thousand pairs with a floor for the debited accounts.
     Guarded,
-    /// One account without a guard is debited by all.
+    /// All transfers debit one unguarded account.
     Hot,
-    /// One account with a floor is debited by all.
-    HotDebited {
-        /// Its spread.
-        shards: u16,
-    },
-    /// One account with a floor is credited by all.
-    HotCredited {
-        /// Its spread.
-        shards: u16,
-    },
+    /// All transfers debit one account with a floor.
+    HotDebited { shards: u16 },
+    /// All transfers credit one account with a floor.
+    HotCredited { shards: u16 },
 }
 
-/// One measurement.
+/// A measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct Cell {
-    pub(super) way: Way,
+    pub(super) way: Route,
     pub(super) batch: usize,
     pub(super) clients: usize,
     pub(super) accounts: Accounts,
 }
 
 impl Cell {
-    /// With as many clients as usual for the batch.
-    pub(super) fn usual(way: Way, batch: usize, accounts: Accounts) -> Cell {
+    /// The cell with the usual number of clients for this batch size.
+    pub(super) fn usual(way: Route, batch: usize, accounts: Accounts) -> Cell {
         Cell { way, batch, clients: if batch == 1 { CROWD } else { BULK_CLIENTS }, accounts }
     }
 }
 
-/// All of them. `connections`: how many clients send single transfers over HTTP, besides the usual number.
+/// All cells. `connections` adds numbers of clients that send single transfers over HTTP.
 pub(super) fn cells(connections: &[usize]) -> BTreeSet<Cell> {
     let mut cells = BTreeSet::new();
-    for way in [Way::Http, Way::Engine] {
+    for way in [Route::Http, Route::Engine] {
         for batch in BATCHES {
             cells.extend(
                 [Accounts::Distinct, Accounts::Guarded, Accounts::Hot]
@@ -77,17 +72,17 @@ pub(super) fn cells(connections: &[usize]) -> BTreeSet<Cell> {
     }
     for &clients in connections {
         for accounts in [Accounts::Distinct, Accounts::Guarded] {
-            cells.insert(Cell { clients, ..Cell::usual(Way::Http, 1, accounts) });
+            cells.insert(Cell { clients, ..Cell::usual(Route::Http, 1, accounts) });
         }
     }
     cells
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for Route {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Way::Http => "HTTP",
-            Way::Engine => "engine",
+            Route::Http => "HTTP",
+            Route::Engine => "engine",
         })
     }
 }
@@ -104,7 +99,7 @@ impl fmt::Display for Accounts {
     }
 }
 
-/// A spread in words.
+/// The number of shards as text.
 pub(super) fn spread(shards: u16) -> String {
     format!("{shards} shard{}", if shards == 1 { "" } else { "s" })
 }
@@ -122,14 +117,14 @@ mod tests {
     #[test]
     fn every_batch_is_measured_on_both_ways_and_on_distinct_and_hot_accounts() {
         let cells = cells(&[1, CROWD]);
-        for way in [Way::Http, Way::Engine] {
+        for way in [Route::Http, Route::Engine] {
             for batch in BATCHES {
                 let of = |accounts| cells.contains(&Cell::usual(way, batch, accounts));
                 assert!(of(Accounts::Distinct) && of(Accounts::Guarded) && of(Accounts::Hot));
                 assert!(SHARDS.iter().all(|&shards| of(Accounts::HotDebited { shards })));
             }
         }
-        let alone = Cell { clients: 1, ..Cell::usual(Way::Http, 1, Accounts::Guarded) };
+        let alone = Cell { clients: 1, ..Cell::usual(Route::Http, 1, Accounts::Guarded) };
         assert!(cells.contains(&alone));
     }
 }

@@ -1,28 +1,28 @@
-//! The accounts of the measurement, by their codes. Each way opens and funds them for itself.
+//! The measured accounts by code. Each route opens and funds its own.
 
 use super::cell::{Accounts, SHARDS};
 
 /// Pairs of distinct accounts.
 const PAIRS: usize = 1_000;
-/// The account all funds come from.
+/// The source of all funds.
 pub(super) const SOURCE: &str = "source";
-/// Minor units of one funding: more than any measurement moves.
+/// Minor units of a funding, more than any measurement moves.
 pub(super) const FUND: i64 = 1_000_000_000_000;
-/// Fundings for each shard: each goes to one of them, and none should stay empty.
+/// Fundings per shard: each goes to a random shard, and none should stay empty.
 const FUNDINGS_PER_SHARD: usize = 16;
-/// Who opens and funds the accounts, at once.
+/// Number of concurrent tasks that open and fund accounts.
 pub(super) const OPENERS: usize = 64;
 
 /// An account to open.
 pub(super) struct Wanted {
     pub(super) code: String,
-    /// With a floor of zero and this spread; without a guard if absent.
+    /// Number of shards of an account with a floor of zero; `None` means no guard.
     pub(super) guarded: Option<u16>,
-    /// How often it is funded.
+    /// Number of fundings.
     pub(super) fundings: usize,
 }
 
-/// Every account there is.
+/// All accounts.
 pub(super) fn wanted() -> Vec<Wanted> {
     let plain = |code| Wanted { code, guarded: None, fundings: 0 };
     let mut wanted = vec![plain(SOURCE.to_owned()), plain(hot(None))];
@@ -39,7 +39,7 @@ pub(super) fn wanted() -> Vec<Wanted> {
 }
 
 impl Accounts {
-    /// Codes of the accounts debited and credited.
+    /// Codes of the accounts to debit and credit.
     pub(super) fn pairs(self) -> Vec<(String, String)> {
         let pair = |number| match self {
             Accounts::Distinct => (payer(number), payee(number)),

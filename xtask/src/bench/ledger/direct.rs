@@ -1,4 +1,5 @@
-//! Transfers through the engine's door: a process of its own that does as it is told, a line for each measurement.
+//! Transfers through the engine's interface: a separate process that runs one measurement per line
+//! of input.
 
 use super::cell::Cell;
 use super::engine::{Done, Order};
@@ -12,7 +13,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{ChildStdin, ChildStdout, Command};
 
-/// The process.
+/// The child process.
 pub(super) struct Direct {
     orders: ChildStdin,
     answers: Lines<BufReader<ChildStdout>>,
@@ -21,7 +22,7 @@ pub(super) struct Direct {
 }
 
 impl Direct {
-    /// Starts it on a new store; its accounts are open and funded when this returns.
+    /// Starts the process on a new store and waits until its accounts are open and funded.
     pub(super) async fn start(place: &Place<'_>) -> Result<Direct> {
         let mut command = Command::new(place.xtask);
         clean(&mut command);
@@ -48,14 +49,14 @@ impl Direct {
             tasks: cell.clients,
             milliseconds: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
         };
-        let before = Machine::look()?;
+        let before = Machine::read()?;
         let line = serde_json::to_string(&order).map_err(Failure::while_("telling the engine"))?;
         let sent = self.orders.write_all(format!("{line}\n").as_bytes()).await;
         sent.map_err(Failure::while_("telling the engine"))?;
         let answer = self.line().await?;
         let done: Done = serde_json::from_str(&answer).map_err(Failure::while_("reading from the engine"))?;
         let cpu = Duration::from_micros(done.cpu_us);
-        neighbours.add(before, Machine::look()?, cpu);
+        neighbours.add(before, Machine::read()?, cpu);
         Ok(Sample {
             per_second: done.per_second,
             p50_ms: ms(done.p50_us),

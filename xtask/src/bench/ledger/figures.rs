@@ -1,4 +1,4 @@
-//! Everything one measurement of the ledger found.
+//! Results of a measurement of the ledger.
 
 use super::cell::Cell;
 use crate::bench::figures::Fsync;
@@ -6,14 +6,14 @@ use crate::bench::sample::Sample;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// A whole run.
+/// Results of a whole run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Figures {
     #[serde(serialize_with = "listed")]
     pub(super) cells: BTreeMap<Cell, Sample>,
     pub(super) fsync: Fsync,
     pub(super) bytes_per_transfer: f64,
-    /// Share of the machine that other programs took meanwhile.
+    /// Share of the machine used by other programs.
     pub(super) neighbours_percent: f64,
 }
 
@@ -22,13 +22,13 @@ impl Figures {
         self.cells.get(&cell).map_or(0.0, |sample| sample.per_second)
     }
 
-    /// Transfers that were not answered as they should be, anywhere.
+    /// Number of failed transfers in all measurements.
     pub(super) fn failed(&self) -> f64 {
         self.cells.values().map(|sample| sample.failed).sum()
     }
 }
 
-/// JSON has no keys but texts.
+/// JSON keys must be strings.
 fn listed<S: Serializer>(cells: &BTreeMap<Cell, Sample>, serializer: S) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct Line<'a> {

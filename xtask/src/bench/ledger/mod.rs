@@ -1,5 +1,5 @@
-//! The ledger by itself: transfers over HTTP and through the engine's door, on distinct accounts and on one that all
-//! share, beside the figures of TigerBeetle for orientation.
+//! The ledger alone: transfers over HTTP and through the engine's interface, on distinct accounts
+//! and on one shared account. TigerBeetle's figures stand beside them for orientation.
 
 mod cell;
 mod chart;
@@ -17,7 +17,7 @@ use super::{Bench, Found, Place};
 use crate::failure::Result;
 use crate::process::Product;
 use crate::progress::Progress;
-use cell::{Cell, Way, cells};
+use cell::{Cell, Route, cells};
 use direct::Direct;
 use figures::Figures;
 use server::OverHttp;
@@ -46,8 +46,8 @@ pub(super) async fn measure(bench: &Bench, place: &Place<'_>) -> Result<Found> {
         for &cell in &cells {
             progress.show(done, &format!("round {round}: {cell}"));
             let sample = match cell.way {
-                Way::Http => http.measure(cell, duration, &mut neighbours).await?,
-                Way::Engine => direct.measure(cell, duration, &mut neighbours).await?,
+                Route::Http => http.measure(cell, duration, &mut neighbours).await?,
+                Route::Engine => direct.measure(cell, duration, &mut neighbours).await?,
             };
             taken.entry(cell).or_default().push(sample);
             done += 1;

@@ -1,4 +1,5 @@
-//! Transfers over HTTP: the real server on a store of its own, with its accounts opened and funded as a client would.
+//! Transfers over HTTP: the real server on a new store, whose accounts are opened and funded
+//! through the API.
 
 use super::cell::{Accounts, Cell};
 use super::chart::{FUND, OPENERS, SOURCE, wanted};
@@ -10,8 +11,8 @@ use crate::bench::sample::{Sample, number};
 use crate::bench::scrape::Commits;
 use crate::bench::server::Server;
 use crate::failure::{Failure, Result};
-use crate::http::{Connection, Request};
 use crate::process::{Product, cpu_of};
+use counterfoil_testkit::http::{Connection, Request};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,15 +23,15 @@ use tokio::task::JoinSet;
 /// Longer than opening or funding an account takes on any machine.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
-/// The server, and the accounts in it.
+/// The server and its accounts.
 pub(super) struct OverHttp {
     server: Server,
     xtask: PathBuf,
     directory: PathBuf,
-    /// References by code.
+    /// Account ids by code.
     accounts: BTreeMap<String, String>,
     runs: u64,
-    /// Bytes on disk and single transfers that took them.
+    /// Disk growth in bytes, and the single transfers that caused it.
     grown: (u64, u64),
 }
 
@@ -52,7 +53,7 @@ impl OverHttp {
         })
     }
 
-    /// CPU time is the server's alone.
+    /// Counts the CPU time of the server only.
     pub(super) async fn measure(
         &mut self,
         cell: Cell,
@@ -71,7 +72,7 @@ impl OverHttp {
             prefix: &prefix,
         };
         let batch = cell.batch.to_string();
-        let (before, used) = (Machine::look()?, disk::used(&server.store)?);
+        let (before, used) = (Machine::read()?, disk::used(&server.store)?);
         let (commits, cpu) = (Commits::read(server.address).await?, cpu_of(server.pid())?);
         let driven = order
             .drive(
@@ -80,7 +81,7 @@ impl OverHttp {
             )
             .await?;
         let cpu = cpu_of(server.pid())?.saturating_sub(cpu);
-        neighbours.add(before, Machine::look()?, cpu + Duration::from_micros(driven.cpu_us));
+        neighbours.add(before, Machine::read()?, cpu + Duration::from_micros(driven.cpu_us));
         let sets_per_write = Commits::read(server.address).await?.per_write_since(commits);
         if cell.batch == 1 {
             self.grown.0 += disk::used(&server.store)?.saturating_sub(used);
@@ -89,12 +90,12 @@ impl OverHttp {
         Ok(Sample::of(&driven, cpu, sets_per_write))
     }
 
-    /// What one transfer takes on disk when it is sent alone.
+    /// Disk space of a transfer sent alone.
     pub(super) fn bytes_per_transfer(&self) -> f64 {
         number(self.grown.0) / number(self.grown.1.max(1))
     }
 
-    /// The file that names the accounts for the load.
+    /// Writes the file that names the accounts for the load.
     fn pairs(&self, accounts: Accounts) -> Result<PathBuf> {
         let path = self.directory.join(format!("{accounts}.pairs").replace([' ', ','], "-"));
         if !path.exists() {
@@ -114,7 +115,7 @@ impl OverHttp {
     }
 }
 
-/// Opens and funds every account; gives their references by code.
+/// Opens and funds every account; returns ids by code.
 async fn open(server: &Server) -> Result<BTreeMap<String, String>> {
     let wanted = wanted();
     let bodies = wanted.iter().map(|it| match it.guarded {
@@ -135,7 +136,7 @@ async fn open(server: &Server) -> Result<BTreeMap<String, String>> {
     Ok(accounts)
 }
 
-/// Sends every body on one of many connections; gives the answers in the same order.
+/// Sends the bodies over many connections; returns the answers in the same order.
 async fn post_all(server: &Server, path: &'static str, bodies: Vec<Value>) -> Result<Vec<Value>> {
     let mut shares = vec![Vec::new(); OPENERS];
     for (nth, body) in bodies.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! What was measured of the ledger where a person looks.
+//! Tables of the ledger's figures.
 
-use super::cell::{Accounts, BATCHES, Cell, SHARDS, Way, spread};
+use super::cell::{Accounts, BATCHES, Cell, Route, SHARDS, spread};
 use super::figures::Figures;
 use super::targets::orientation;
 use crate::bench::sample::Sample;
@@ -8,7 +8,7 @@ use crate::bench::table::{judged, new, right};
 use crate::bench::targets::{Target, percent};
 use comfy_table::{Cell as Field, Table};
 
-/// All tables of one run.
+/// All tables of a run.
 pub(super) fn tables(figures: &Figures, targets: &[Target]) -> Vec<Table> {
     vec![all(figures), one_account(figures), rest(figures), judged(targets)]
 }
@@ -52,13 +52,13 @@ fn figures_of(sample: &Sample, orientation: f64) -> [String; 7] {
     ]
 }
 
-/// Writes/s on one account by its spread, and beside distinct accounts that do the same work.
+/// Writes/s on one account by number of shards, beside distinct accounts with the same work.
 fn one_account(figures: &Figures) -> Table {
     let mut head = vec!["one account, transfers/s".to_owned(), "no guard".to_owned()];
     head.extend(SHARDS.map(spread));
     head.extend(["distinct guarded".to_owned(), "widest of distinct".to_owned()]);
     let mut table = new(&head.iter().map(String::as_str).collect::<Vec<_>>());
-    for way in [Way::Http, Way::Engine] {
+    for way in [Route::Http, Route::Engine] {
         for batch in BATCHES {
             let debited = |shards| Accounts::HotDebited { shards };
             table.add_row(row(figures, way, batch, "debited", debited));
@@ -73,7 +73,7 @@ fn one_account(figures: &Figures) -> Table {
 
 fn row(
     figures: &Figures,
-    way: Way,
+    way: Route,
     batch: usize,
     side: &str,
     accounts: impl Fn(u16) -> Accounts,

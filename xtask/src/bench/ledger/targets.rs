@@ -1,13 +1,13 @@
-//! What the ledger should reach. The figures of TigerBeetle are for orientation: a machine of this kind, real syncs,
-//! 64 clients with one transfer each or batches of this size.
+//! Targets of the ledger. TigerBeetle's figures are for orientation: a similar machine, real syncs,
+//! 64 clients with single transfers or batches of this size.
 
-use super::cell::{Accounts, Cell, SHARDS, Way};
+use super::cell::{Accounts, Cell, Route, SHARDS};
 use super::figures::Figures;
 use crate::bench::targets::{Target, percent};
 
-/// Times the orientation figure for single transfers.
+/// Multiple of the orientation figure for single transfers.
 const SINGLES_TIMES: f64 = 7.0;
-/// A hot account with the widest spread, of distinct ones.
+/// A hot account with most shards, as a percentage of distinct accounts.
 const HOT_PERCENT: f64 = 80.0;
 
 /// TigerBeetle's transfers/s in batches of this size.
@@ -20,7 +20,7 @@ pub(super) fn orientation(batch: usize) -> f64 {
     }
 }
 
-/// All targets, judged.
+/// All targets with their results.
 pub(super) fn targets(figures: &Figures) -> Vec<Target> {
     let found = |way, batch, accounts| figures.per_second(Cell::usual(way, batch, accounts));
     let mut targets = Vec::new();
@@ -28,7 +28,7 @@ pub(super) fn targets(figures: &Figures) -> Vec<Target> {
         targets.push(Target::at_least(
             &format!("single transfers/s over HTTP at 64, {accounts}"),
             SINGLES_TIMES * orientation(1),
-            found(Way::Http, 1, accounts),
+            found(Route::Http, 1, accounts),
             "/s",
         ));
     }
@@ -36,7 +36,7 @@ pub(super) fn targets(figures: &Figures) -> Vec<Target> {
         targets.push(Target::at_least(
             &format!("transfers/s through the engine in batches of 1000, {accounts}"),
             orientation(1_000),
-            found(Way::Engine, 1_000, accounts),
+            found(Route::Engine, 1_000, accounts),
             "/s",
         ));
     }
@@ -46,7 +46,7 @@ pub(super) fn targets(figures: &Figures) -> Vec<Target> {
             targets.push(Target::at_least(
                 &format!("single transfers/s over HTTP at 64, {hot}, of {distinct}"),
                 HOT_PERCENT,
-                percent(found(Way::Http, 1, hot), found(Way::Http, 1, distinct)),
+                percent(found(Route::Http, 1, hot), found(Route::Http, 1, distinct)),
                 "%",
             ));
         }
@@ -69,7 +69,7 @@ mod tests {
         judged.filter(|(_, target)| !target.reached).map(|(index, _)| index).collect()
     }
 
-    fn slow(way: Way, batch: usize, accounts: Accounts, per_second: f64) -> impl Fn(&mut Figures) {
+    fn slow(way: Route, batch: usize, accounts: Accounts, per_second: f64) -> impl Fn(&mut Figures) {
         move |figures| {
             let sample = figures.cells.get_mut(&Cell::usual(way, batch, accounts)).unwrap();
             sample.per_second = per_second;
@@ -79,17 +79,17 @@ mod tests {
     #[test]
     fn each_target_is_missed_by_its_own_figure() {
         assert_eq!(missed(|_| {}), [0_usize; 0]);
-        assert_eq!(missed(slow(Way::Http, 1, Accounts::Distinct, 9_799.0)), [0]);
-        assert_eq!(missed(slow(Way::Http, 1, Accounts::Guarded, 9_799.0)), [1]);
-        assert_eq!(missed(slow(Way::Engine, 1_000, Accounts::Distinct, 62_999.0)), [2]);
-        assert_eq!(missed(slow(Way::Engine, 1_000, Accounts::Guarded, 62_999.0)), [3]);
-        assert_eq!(missed(slow(Way::Http, 1, Accounts::HotDebited { shards: 256 }, 50_000.0)), [4, 5]);
-        assert_eq!(missed(slow(Way::Http, 1, Accounts::HotCredited { shards: 256 }, 50_000.0)), [6, 7]);
-        assert_eq!(missed(slow(Way::Http, 1, Accounts::HotDebited { shards: 1 }, 1.0)), [0_usize; 0]);
+        assert_eq!(missed(slow(Route::Http, 1, Accounts::Distinct, 9_799.0)), [0]);
+        assert_eq!(missed(slow(Route::Http, 1, Accounts::Guarded, 9_799.0)), [1]);
+        assert_eq!(missed(slow(Route::Engine, 1_000, Accounts::Distinct, 62_999.0)), [2]);
+        assert_eq!(missed(slow(Route::Engine, 1_000, Accounts::Guarded, 62_999.0)), [3]);
+        assert_eq!(missed(slow(Route::Http, 1, Accounts::HotDebited { shards: 256 }, 50_000.0)), [4, 5]);
+        assert_eq!(missed(slow(Route::Http, 1, Accounts::HotCredited { shards: 256 }, 50_000.0)), [6, 7]);
+        assert_eq!(missed(slow(Route::Http, 1, Accounts::HotDebited { shards: 1 }, 1.0)), [0_usize; 0]);
     }
 
     #[test]
-    fn what_was_not_measured_is_not_reached() {
+    fn targets_without_measurements_are_missed() {
         assert!(targets(&Figures::default()).iter().all(|target| !target.reached));
     }
 }

@@ -1,9 +1,10 @@
-//! The two change sets of a charge, as the engine makes them: opened, and settled with its posting.
+//! The two change sets of a charge, as the engine makes them: the opening, and the settlement with
+//! its posting.
 
 use counterfoil_core::idempotency::claim::{Claim, ClaimState, Settled};
 use counterfoil_core::idempotency::window::{Reuse, WindowPolicy};
 use counterfoil_core::payments::charge::{Charge, ChargeStatus, ChargeSums};
-use counterfoil_core::payments::ledger::decide::captured;
+use counterfoil_core::payments::ledger::decide::post_charge;
 use counterfoil_core::types::id::AccountId;
 use counterfoil_core::types::time::{Span, Time};
 use counterfoil_store::conformance::fixtures;
@@ -14,12 +15,12 @@ use counterfoil_store::{ChangeSet, RowKey};
 pub(super) const ANSWER: [u8; 480] = [b'x'; 480];
 const RECEIVABLE: AccountId = AccountId::from_i64(8);
 const DAY: Span = Span::from_ms(86_400_000);
-/// As the server keeps keys by default.
+/// The server's default retention of keys.
 const KEPT: WindowPolicy = WindowPolicy { replay: DAY, tombstone: DAY, reuse: Reuse::AfterTombstone };
-/// Charges that are opened within a millisecond.
+/// Charges opened within a millisecond.
 const AT_ONCE: i64 = 10;
 
-/// Claim, charge, work and an audit record.
+/// Claim, charge, outbox row and audit record.
 pub(super) fn opening(number: i64) -> ChangeSet {
     let set = set(number.saturating_mul(2));
     set.insert(claim(number)).insert(charge(number)).insert(outbox(number)).insert(audit(number, 0))
@@ -33,7 +34,8 @@ fn claim(number: i64) -> Claim {
     Claim { created_at: opened_at(number), ..fixtures::claim(number) }
 }
 
-/// Claim and charge end, the work is done; two audit records, and a transaction of two legs.
+/// Ends claim and charge and removes the outbox row; adds two audit records and a transaction of
+/// two legs.
 pub(super) fn settling(number: i64) -> ChangeSet {
     let opened = charge(number);
     let work = RowKey::Outbox(opened.tenant, opened.id.into());
@@ -43,7 +45,7 @@ pub(super) fn settling(number: i64) -> ChangeSet {
     let done = Claim { revision: 2, state: ClaimState::Completed(answer), ..claimed };
     let sums = ChargeSums { captured: opened.order.amount.minor(), ..ChargeSums::default() };
     let charged = Charge { status: ChargeStatus::Succeeded, sums, revision: 2, ..opened };
-    let posting = captured(&charged, RECEIVABLE, charged.order.destination, at(9)).ok();
+    let posting = post_charge(&charged, RECEIVABLE, charged.order.destination, at(9)).ok();
     let set = set(number.saturating_mul(2).saturating_add(1))
         .replace(done, 1)
         .replace(charged, 1)

@@ -1,4 +1,4 @@
-//! The PostgreSQL server of a run: its own, with the settings that every server here has, and gone with it.
+//! The PostgreSQL server of a run, started with the test kit's settings and removed afterwards.
 
 use crate::bench::disk;
 use crate::failure::{Failure, Result};
@@ -7,25 +7,25 @@ use crate::servers;
 use counterfoil_testkit::postgres::{Server, connect};
 use std::time::Duration;
 
-/// What a server in use is given, for both sides alike: memory for the log, and a log so long that no checkpoint falls into a run of
-/// three rounds, into one measurement and not into the other.
+/// Production settings for both sides: memory for the write-ahead log, and a log long enough that
+/// no checkpoint falls into one measurement but not the other.
 const SETTINGS: [(&str, &str); 3] =
     [("max_wal_size", "16GB"), ("min_wal_size", "8GB"), ("wal_buffers", "64MB")];
-/// Memory for pages: a quarter of the machine's, as PostgreSQL's manual has it, and not more than all rounds fill.
+/// Limit of shared buffers. PostgreSQL's manual recommends a quarter of the memory; three rounds
+/// fill no more than this.
 const PAGES_MAX: u64 = 4 << 30;
-/// A page of PostgreSQL's.
+/// PostgreSQL's page size.
 const PAGE: u64 = 8_192;
-/// What three rounds write to the log, in millions of bytes.
+/// Log written by three rounds, in millions of bytes.
 const LOG_MB: u64 = 8_000;
 
-/// The server.
 pub(super) struct Database {
     server: Server,
     pid: u32,
 }
 
 impl Database {
-    /// A server whose log and memory have been used before.
+    /// Starts a server whose log and memory have been used before.
     pub(super) async fn start() -> Result<Database> {
         let pages = memory()?.div_euclid(4).min(PAGES_MAX).div_euclid(PAGE);
         let buffers = pages.to_string();
@@ -37,13 +37,13 @@ impl Database {
             eprintln!("xtask: {} is memory: durable writes cost nothing here", server.data().display());
         }
         let database = Database { server, pid };
-        for step in aged(pages) {
+        for step in warm_up_sql(pages) {
             database.order("using log and memory once", &step).await?;
         }
         Ok(database)
     }
 
-    /// Makes an empty database and gives its URL.
+    /// Creates an empty database and returns its URL.
     pub(super) async fn create(&self, name: &str) -> Result<String> {
         self.order("making a database", &format!("CREATE DATABASE {name}")).await?;
         Ok(format!("{}/{name}", self.server.address()))
@@ -61,10 +61,11 @@ impl Database {
     }
 }
 
-/// Uses all memory for pages once and leaves it free; writes to the log what a run will, and leaves its files to be used again. A server in
-/// use has such memory and such files. A new one is given its memory by the machine page by page, and makes each file of the log when it is
-/// needed, 16 MB of zeros and a sync, while every commit waits for 40 ms: the more often, the more is committed.
-fn aged(pages: u64) -> [String; 4] {
+/// SQL that fills and frees all shared buffers and writes as much log as a run. A production server
+/// has such memory and recycled log files. A new server gets its memory page by page and creates
+/// each log file when needed: 16 MB of zeros and a sync, while every commit waits for 40 ms. The
+/// faster side would pay more often.
+fn warm_up_sql(pages: u64) -> [String; 4] {
     let by_pages = pages.saturating_mul(PAGE).div_euclid(1_000_000);
     let more = LOG_MB.saturating_sub(by_pages);
     [
@@ -81,9 +82,10 @@ fn aged(pages: u64) -> [String; 4] {
 /// The machine's memory, in bytes.
 fn memory() -> Result<u64> {
     let doing = "reading /proc/meminfo";
-    let told = std::fs::read_to_string("/proc/meminfo").map_err(Failure::while_(doing))?;
-    let total =
-        told.lines().find_map(|line| line.strip_prefix("MemTotal:")?.strip_suffix("kB")?.trim().parse().ok());
+    let meminfo = std::fs::read_to_string("/proc/meminfo").map_err(Failure::while_(doing))?;
+    let total = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:")?.strip_suffix("kB")?.trim().parse().ok());
     let kib: u64 =
         total.ok_or_else(|| Failure::new(format!("{doing}: it does not say how much there is")))?;
     Ok(kib.saturating_mul(1_024))
@@ -97,7 +99,7 @@ mod tests {
     fn the_log_is_as_long_whatever_the_memory() {
         assert!(memory().unwrap() > 0);
         for (pages, by_words) in [(524_288, "1..3706 "), (131_072, "1..6927 "), (2_000_000, "1..0 ")] {
-            assert!(aged(pages)[2].contains(by_words), "{pages}: {}", aged(pages)[2]);
+            assert!(warm_up_sql(pages)[2].contains(by_words), "{pages}: {}", warm_up_sql(pages)[2]);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Everything one run against PostgreSQL found.
+//! Results of a run against PostgreSQL.
 
 use crate::bench::figures::Fsync;
 use crate::bench::sample::Sample;
@@ -13,23 +13,23 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// How many times the usual rate.
+    /// The rate as a multiple of the usual one.
     pub(super) fn rate(&self) -> f64 {
         times(self.product.per_second, self.usual.per_second)
     }
 
-    /// How many times the usual latency, at the middle.
+    /// The median latency as a multiple of the usual one.
     pub(super) fn latency(&self) -> f64 {
         times(self.product.p50_ms, self.usual.p50_ms)
     }
 }
 
-/// Of nothing, nothing is a multiple: the result fails whatever it is compared with.
+/// NaN if `usual` is zero, so that every comparison fails.
 fn times(found: f64, usual: f64) -> f64 {
     if usual > 0.0 { found / usual } else { f64::NAN }
 }
 
-/// A whole run.
+/// Results of a whole run.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Figures {
     /// Commits without HTTP, by number of producers.
@@ -37,12 +37,12 @@ pub(super) struct Figures {
     /// Charges over HTTP, by number of connections.
     pub(super) charges: BTreeMap<usize, Pair>,
     pub(super) fsync: Fsync,
-    /// Share of the machine that other programs took meanwhile.
+    /// Share of the machine used by other programs.
     pub(super) neighbours_percent: f64,
 }
 
 impl Figures {
-    /// Requests that were not answered as they should be, anywhere.
+    /// Number of failed requests in all measurements.
     pub(super) fn failed(&self) -> f64 {
         let pairs = self.commits.values().chain(self.charges.values());
         pairs.flat_map(|pair| [&pair.product, &pair.usual]).map(|sample| sample.failed).sum()

@@ -1,5 +1,5 @@
-//! The product on PostgreSQL beside the usual implementation: on one server of the run's own, with the same durability,
-//! in the same minutes. Commits without HTTP first, then charges over HTTP with the same provider.
+//! The product on PostgreSQL beside the usual implementation: one server, the same durability, the
+//! same minutes. Commits without HTTP come first, then charges over HTTP with the same provider.
 
 mod charge;
 mod database;
@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use targets::THRONG;
 
-/// By what is measured and with how many.
+/// Samples of both sides, by measurement and number of clients.
 type Taken = BTreeMap<(What, usize), [Vec<Sample>; 2]>;
 
 /// Measures everything in every round.

@@ -1,10 +1,11 @@
-//! Producers that wait for each of their commits, in a process of its own so that its CPU time is its own: change sets
-//! through the store, or the same rows written in the usual way.
+//! Producers that wait for each of their commits, in a separate process so that its CPU time can be
+//! counted. They commit change sets through the store, or the same rows through the usual
+//! implementation.
 
 use super::charge::{ANSWER, opening, settling};
 use super::usual::{OPENING, Order, Pool, SETTLING, Work};
-use crate::bench::child::told;
-use crate::bench::runtime::as_the_server_runs;
+use crate::bench::child::print_report;
+use crate::bench::runtime::runtime_like_the_servers;
 use crate::failure::{Failure, Result};
 use crate::process::cpu_of_self;
 use clap::{Args, ValueEnum};
@@ -18,7 +19,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// Who commits.
+/// The implementation that commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum By {
     /// The product's store.
@@ -36,12 +37,12 @@ impl By {
     }
 }
 
-/// What the producers tell their parent.
+/// The producers' report to the parent process.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Produced {
     #[serde(flatten)]
     pub(super) driven: Driven,
-    /// Transactions that carried the commits.
+    /// Transactions that contained the commits.
     pub(super) writes: u64,
 }
 
@@ -50,14 +51,14 @@ pub(super) struct Produced {
 pub(crate) struct Commits {
     #[arg(long, value_enum)]
     by: By,
-    /// A database with the tables of who commits.
+    /// A database with the tables of the chosen implementation.
     #[arg(long)]
     database: String,
     #[arg(long)]
     producers: usize,
     #[arg(long)]
     milliseconds: u64,
-    /// The first charge's number; those that follow must be free.
+    /// The first charge's number; the following numbers must be free.
     #[arg(long)]
     first: i64,
 }
@@ -76,7 +77,7 @@ struct Scene {
 
 impl Commits {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        told(&as_the_server_runs()?.block_on(self.measure())?)
+        print_report(&runtime_like_the_servers()?.block_on(self.measure())?)
     }
 
     async fn measure(self) -> Result<Produced> {
@@ -148,7 +149,7 @@ impl Scene {
     }
 }
 
-/// The same charge as the change sets', for the usual implementation.
+/// The charge of the change sets, for the usual implementation.
 fn work(number: i64, key: &str) -> Work<'_> {
     let order = Order {
         amount: 1_250,

@@ -18,10 +18,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::process::Command;
 
-/// Charges of one run's numbers; no run makes as many.
+/// Numbers reserved for one run, more than it uses.
 const NUMBERS: i64 = 100_000_000;
 
-/// What is measured.
+/// The measured operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum What {
     /// Commits without HTTP.
@@ -30,12 +30,12 @@ pub(super) enum What {
     Charges,
 }
 
-/// Everything that runs. The servers come before the database, so that they go before it.
+/// All processes. The servers come before the database, so they are dropped first.
 pub(super) struct Stage {
     server: Server,
     usual: (Running, SocketAddr),
     simulator: (Running, SocketAddr),
-    /// The databases of producers, by who commits.
+    /// URLs of the producers' databases, by implementation.
     stored: String,
     usually: String,
     database: Database,
@@ -80,17 +80,17 @@ impl Stage {
     ) -> Result<Sample> {
         self.runs += 1;
         forget_payments(self.simulator.1).await?;
-        let before = (Machine::look()?, self.cpu()?);
+        let before = (Machine::read()?, self.cpu()?);
         let (driven, sets_per_write) = match what {
             What::Commits => self.commits(by, level, duration).await?,
             What::Charges => self.charges(by, level, duration).await?,
         };
         let own = self.cpu()?.saturating_sub(before.1) + Duration::from_micros(driven.cpu_us);
-        self.neighbours.add(before.0, Machine::look()?, own);
+        self.neighbours.add(before.0, Machine::read()?, own);
         Ok(Sample::of(&driven, own, sets_per_write))
     }
 
-    /// Everybody but who makes the load. Idle servers take next to nothing.
+    /// CPU time of all processes except the load. Idle servers use next to nothing.
     fn cpu(&self) -> Result<Duration> {
         let servers = [self.server.pid(), self.usual.0.pid(), self.simulator.0.pid()];
         let servers: Duration = servers.map(cpu_of).into_iter().sum::<Result<Duration>>()?;

@@ -1,4 +1,4 @@
-//! What was measured against PostgreSQL where a person looks.
+//! Tables of the figures on PostgreSQL.
 
 use super::figures::{Figures, Pair};
 use crate::bench::sample::Sample;
@@ -7,7 +7,7 @@ use crate::bench::targets::Target;
 use comfy_table::{Cell, Color, Table};
 use std::collections::BTreeMap;
 
-/// All tables of one run.
+/// All tables of a run.
 pub(super) fn tables(figures: &Figures, targets: &[Target]) -> Vec<Table> {
     vec![
         pairs("producers", "commits/s", &figures.commits),

@@ -1,20 +1,20 @@
-//! What the product should reach on PostgreSQL: multiples of the usual implementation on the same server.
+//! Targets on PostgreSQL: multiples of the usual implementation on the same server.
 
 use super::figures::{Figures, Pair};
 use crate::bench::targets::{ALONE, CROWD, Target};
 use std::collections::BTreeMap;
 
-/// More clients than the usual pool has connections, many times over.
+/// Many times more clients than the usual pool has connections.
 pub(super) const THRONG: usize = 256;
-/// Change sets a second, of the usual commits.
+/// Change sets per second, as a multiple of the usual commits.
 const COMMITS_TIMES: f64 = 7.0;
-/// Charges a second over HTTP, of the usual charges.
+/// Charges per second over HTTP, as a multiple of the usual charges.
 const CHARGES_TIMES: f64 = 4.0;
-/// Who is alone must not wait longer than usual.
+/// A single client must not wait longer than usual.
 const ALONE_TIMES: f64 = 1.0;
 const UNIT: &str = "times";
 
-/// All targets, judged.
+/// All targets with their results.
 pub(super) fn targets(figures: &Figures) -> Vec<Target> {
     let mut targets = judged("change sets/s", "commit", &figures.commits, COMMITS_TIMES);
     targets.extend(judged("charges/s over HTTP", "charge over HTTP", &figures.charges, CHARGES_TIMES));
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_is_not_reached() {
+    fn targets_without_measurements_are_missed() {
         assert!(targets(&Figures::default()).iter().all(|target| !target.reached));
     }
 }

@@ -1,13 +1,14 @@
-//! A wall clock that is moved: by up to thirty hours, back and forth, under a running server and between two lives of it.
-//! Windows, leases and order must not notice.
+//! Moved wall clocks: up to thirty hours forward and back, under a running server and between
+//! restarts. Idempotency windows, leases and ordering must not change.
 //!
-//! It is moved by a few lines of C loaded before the server's own libraries, built by the compiler that also builds SQLite:
-//! nothing has to be installed, and unlike with `libfaketime` the monotonic clock is left alone, as it is by who sets a clock.
+//! A small C library, loaded with LD_PRELOAD, moves the clock. The C compiler that builds SQLite
+//! builds it, so nothing has to be installed. Unlike `libfaketime` it leaves the monotonic clock
+//! alone, as setting a system clock does.
 
-use super::kill::{Plan, Toll};
+use super::kill::{FaultCounts, Plan};
 use super::scene::Scene;
-use crate::dice::Dice;
 use crate::failure::{Failure, Result};
+use counterfoil_prng::Prng;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -15,29 +16,29 @@ use tempfile::TempDir;
 use tokio::time::sleep;
 
 const SOURCE: &str = include_str!("moved.c");
-/// Longer than a replay window or its tombstone.
+/// Longer than the replay window and its tombstone.
 const HOURS: u64 = 30;
-/// Moves between two kills.
+/// Clock moves between two kills.
 const MOVES: u64 = 4;
 
-/// What moves the clock of processes that are started with its settings.
+/// Moves the wall clock of processes that run with its settings.
 pub(super) struct Clock {
     place: TempDir,
 }
 
 impl Clock {
-    /// Builds what moves it.
+    /// Compiles the library.
     pub(super) fn build() -> Result<Clock> {
         let place = tempfile::tempdir().map_err(Failure::while_("making a place for the clock"))?;
         let clock = Clock { place };
         let source = clock.file("moved.c");
-        std::fs::write(&source, SOURCE).map_err(Failure::while_("writing what moves the clock"))?;
+        std::fs::write(&source, SOURCE).map_err(Failure::while_("writing the clock library"))?;
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O1", "-o"]).arg(clock.file("moved.so")).arg(source);
         let built =
             compiler.status().map_err(Failure::while_("moving the clock needs a C compiler, `cc`"))?;
         if !built.success() {
-            return Err(Failure::new("what moves the clock cannot be built; see above"));
+            return Err(Failure::new("the clock library cannot be built; see above"));
         }
         clock.set(0)?;
         Ok(clock)
@@ -47,20 +48,19 @@ impl Clock {
         self.place.path().join(name)
     }
 
-    /// The environment of a process whose clock it is.
+    /// Environment variables that put a process under this clock.
     pub(super) fn settings(&self) -> Vec<(&'static str, String)> {
         let path = |name| self.file(name).to_string_lossy().into_owned();
         vec![
             ("LD_PRELOAD", path("moved.so")),
             ("MOVED_CLOCK", path("offset")),
-            // Every request leaves its time in the log, which shows that the clock was really moved.
+            // The log has the time of every request, which proves that the clock really moved.
             ("COUNTERFOIL_SERVER__REQUEST_LOG", "all".to_owned()),
         ]
     }
 
-    /// By so many seconds.
     fn set(&self, seconds: i64) -> Result<()> {
-        // In place: processes have the file mapped.
+        // Write in place: processes have the file mapped.
         let mut options = std::fs::OpenOptions::new();
         let opened = options.write(true).create(true).truncate(false).open(self.file("offset"));
         let written =
@@ -68,44 +68,44 @@ impl Clock {
         written.map_err(Failure::while_("moving the clock"))
     }
 
-    fn shift(&self, dice: &mut Dice) -> Result<()> {
-        let seconds = i64::try_from(dice.below(HOURS * 3_600)).unwrap_or(0);
-        self.set(if dice.once_in(2) { seconds } else { -seconds })
+    fn shift(&self, prng: &mut Prng) -> Result<()> {
+        let seconds = i64::try_from(prng.below(HOURS * 3_600)).unwrap_or(0);
+        self.set(if prng.once_in(2) { seconds } else { -seconds })
     }
 }
 
-/// Moves the clock and kills servers, in turn.
-pub(super) async fn torment(
+/// Moves the clock and kills servers alternately.
+pub(super) async fn move_repeatedly(
     scene: &mut Scene,
     clock: &Clock,
     plan: &Plan,
-    dice: &mut Dice,
-    told: impl Fn(u64),
-) -> Result<Toll> {
-    let mut toll = Toll::default();
+    prng: &mut Prng,
+    progress: impl Fn(u64),
+) -> Result<FaultCounts> {
+    let mut counts = FaultCounts::default();
     let pause_ms = u64::try_from(plan.within.as_millis()).unwrap_or(u64::MAX) / MOVES;
-    while toll.kills < plan.kills {
+    while counts.kills < plan.kills {
         for _ in 0..MOVES {
-            sleep(Duration::from_millis(dice.below(pause_ms))).await;
-            clock.shift(dice)?;
-            toll.moves += 1;
+            sleep(Duration::from_millis(prng.below(pause_ms))).await;
+            clock.shift(prng)?;
+            counts.moves += 1;
         }
         let once = Plan { kills: 1, within: Duration::from_millis(1), ..*plan };
-        let Scene { victim, stands, database, .. } = scene;
-        let killed = victim.torment(stands, database.as_mut(), &once, dice, |_| {}).await?;
-        toll.kills += killed.kills;
-        toll.database_kills += killed.database_kills;
-        toll.readiness.extend(killed.readiness);
-        told(toll.kills);
+        let Scene { launcher, servers, database, .. } = scene;
+        let killed = launcher.kill_repeatedly(servers, database.as_mut(), &once, prng, |_| {}).await?;
+        counts.kills += killed.kills;
+        counts.database_kills += killed.database_kills;
+        counts.readiness.extend(killed.readiness);
+        progress(counts.kills);
     }
-    // Without moves a campaign that is not very long sees two at most.
-    if hours(&scene.victim.product.read_log("server")?) < 3 {
+    // The real clock alone gives a short campaign at most two different hours.
+    if hours(&scene.launcher.product.read_log("server")?) < 3 {
         return Err(Failure::new("the server's own log is from one hour only: its clock was not moved"));
     }
-    Ok(toll)
+    Ok(counts)
 }
 
-/// How many different hours the lines of a log are from.
+/// Number of different hours in the lines of a log.
 fn hours(log: &str) -> usize {
     let of_line = |line: &str| Some(line.split_once(r#""timestamp":""#)?.1.get(..13)?.to_owned());
     log.lines().filter_map(of_line).collect::<std::collections::HashSet<_>>().len()
@@ -118,13 +118,13 @@ mod tests {
     #[test]
     fn only_the_wall_clock_of_a_process_is_moved() {
         let clock = Clock::build().unwrap();
-        let told = |seconds| {
+        let date_at = |seconds| {
             clock.set(seconds).unwrap();
-            let told = Command::new("date").arg("+%s").envs(clock.settings()).output().unwrap();
-            String::from_utf8(told.stdout).unwrap().trim().parse::<i64>().unwrap()
+            let output = Command::new("date").arg("+%s").envs(clock.settings()).output().unwrap();
+            String::from_utf8(output.stdout).unwrap().trim().parse::<i64>().unwrap()
         };
         let day = 86_400;
-        let (now, later, earlier) = (told(0), told(day), told(-day));
+        let (now, later, earlier) = (date_at(0), date_at(day), date_at(-day));
         assert!((day..day + 60).contains(&(later - now)), "{later} after {now}");
         assert!((day - 60..=day).contains(&(now - earlier)), "{earlier} before {now}");
     }

@@ -1,5 +1,5 @@
-/* A wall clock that is off by as many seconds as a file says, for the process that is started with this. What counts
-   since the boot is left alone: nobody can set that. No allocation and no lookups: it is called before anything else. */
+/* Shifts the wall clock of a process by the number of seconds in a file. The monotonic clock stays untouched, because
+   nobody can set it. The functions allocate nothing and look nothing up: programs call them before anything else. */
 
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,10 +1,11 @@
-//! The provider's effects, sorted by payment, and what must hold of them whatever anybody was told.
+//! The provider's effects, grouped by payment, and the rules that hold for them regardless of any
+//! answer.
 
-use super::super::provider::{Effect, Kind};
+use super::super::provider::{Effect, EffectKind};
 use super::{Verdict, Wrong};
 use std::collections::HashMap;
 
-/// What the provider did for one payment, in amounts.
+/// Amounts that the provider moved for a payment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Done {
     pub(super) charges: Vec<u64>,
@@ -16,25 +17,27 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// What was taken from the card.
+    /// Total captured from the card.
     pub(super) fn taken(&self) -> u64 {
         self.charges.iter().chain(&self.captures).sum()
     }
 
-    /// What was given back to it.
+    /// Total refunded to the card.
     pub(super) fn given_back(&self) -> u64 {
         self.refunds.iter().sum()
     }
 
-    /// Whether the card's holder pays nothing: there was nothing, or what was held is free again.
+    /// Whether the card's holder pays nothing: nothing was authorized, or the authorization was
+    /// released.
     pub(super) fn is_nothing(&self) -> bool {
         let released = self.authorized.len() == self.cancels.len();
         self.charges.is_empty() && self.captures.is_empty() && self.refunds.is_empty() && released
     }
 }
 
-/// Sorts effects. `by_itself`: this provider executes a request twice now and then, under one key of ours and at one
-/// instant; that is counted and not held against anybody. A second request of ours would come later.
+/// Groups effects by payment. With `by_itself` the provider sometimes executes a request twice,
+/// under one of our keys and at one instant. Such repeats are counted but are no violation; a
+/// second request of ours would come later.
 pub(super) fn sort(
     effects: &[Effect],
     by_itself: bool,
@@ -58,12 +61,12 @@ pub(super) fn sort(
         };
         let done = all.entry(payment.clone()).or_default();
         let kind = match effect.kind {
-            Kind::Charge => &mut done.charges,
-            Kind::Authorize => &mut done.authorized,
-            Kind::Capture => &mut done.captures,
-            Kind::Cancel => &mut done.cancels,
-            Kind::Refund => &mut done.refunds,
-            Kind::Payout => &mut done.payouts,
+            EffectKind::Charge => &mut done.charges,
+            EffectKind::Authorize => &mut done.authorized,
+            EffectKind::Capture => &mut done.captures,
+            EffectKind::Cancel => &mut done.cancels,
+            EffectKind::Refund => &mut done.refunds,
+            EffectKind::Payout => &mut done.payouts,
         };
         kind.push(effect.amount);
     }

@@ -1,15 +1,16 @@
-//! The ledger: what was acknowledged, and what the provider did, against what the balances show. What was reserved for a
-//! payout is posted when it was paid and free when it was not.
+//! Compares balances with acknowledged requests and provider effects. A payout's reservation must
+//! be posted if it was paid and released if it was not.
 
 use super::super::ledger::{self, Balances, FUNDS, GUARDED};
 use super::super::order::{Charge, Order, Tender, What};
 use super::{Judged, Verdict, Wrong};
 use std::collections::HashSet;
 
-/// Judges the final answers of transfers, and what charges have moved, against the balances that they leave.
+/// Judges the final answers of transfers, and the ledger entries of charges, by the resulting
+/// balances.
 pub(in super::super) fn judge_ledger(orders: &[Order], judged: &Judged, balances: &Balances) -> Verdict {
     let mut verdict = Verdict::default();
-    // The last place is where the money comes from.
+    // The last account is the source of the funds.
     let mut expected = vec![FUNDS; GUARDED.len()];
     expected.push(-FUNDS * i64::try_from(GUARDED.len()).unwrap_or(0));
     let mut seen = HashSet::new();
@@ -20,7 +21,7 @@ pub(in super::super) fn judge_ledger(orders: &[Order], judged: &Judged, balances
                 expected[*to] += signed(*amount);
             }
             What::Charge(Charge { tender: Tender::Split { place, wallet, .. }, .. })
-                if order.first.as_ref().is_some_and(|told| told.status == 201) =>
+                if order.first.as_ref().is_some_and(|answer| answer.status == 201) =>
             {
                 expected[*place] -= signed(*wallet);
             }
@@ -33,20 +34,20 @@ pub(in super::super) fn judge_ledger(orders: &[Order], judged: &Judged, balances
     for ((found, expected), name) in found.zip(expected.iter().chain([&taken, &(taken + wallets)])).zip(names)
     {
         if found != expected {
-            let told = format!("{name} holds {found}; what was acknowledged and done makes {expected}");
-            verdict.note(Wrong::Balance, told);
+            let text = format!("{name} holds {found}; acknowledged requests and effects make {expected}");
+            verdict.note(Wrong::Balance, text);
         }
     }
-    // What is parked or has no answer may hold something back; nothing else may.
+    // Only parked and unanswered orders may hold a reservation.
     if balances.reserved != 0 && orders.iter().all(|order| order.first.is_some()) {
-        let told =
+        let text =
             format!("{} of {} are reserved though everything has ended", balances.reserved, ledger::PAYABLE);
-        verdict.note(Wrong::Balance, told);
+        verdict.note(Wrong::Balance, text);
     }
     for (place, found) in balances.guarded.iter().enumerate().filter(|(_, found)| **found < 0) {
         verdict.note(Wrong::Floor, format!("{} ended at {found}", ledger::code(place)));
     }
-    // What is receivable is a debit, the rest are credits.
+    // The receivable account has a debit balance, the others a credit balance.
     let sum = balances.guarded.iter().sum::<i64>() + balances.world + balances.payable - balances.receivable;
     if sum != 0 {
         verdict.note(Wrong::Balance, format!("all balances together are {sum}, not zero"));
@@ -58,7 +59,7 @@ fn signed(amount: u64) -> i64 {
     i64::try_from(amount).unwrap_or(i64::MAX)
 }
 
-/// Whether the transfer was acknowledged as made; notes what is wrong with its answer.
+/// Whether the transfer was acknowledged as made; records violations in its answer.
 fn is_made(order: &Order, amount: u64, seen: &mut HashSet<String>, verdict: &mut Verdict) -> bool {
     let key = &order.key;
     let Some(first) = &order.first else {

@@ -1,52 +1,52 @@
-//! Charges and what was asked of them, and payouts: what clients were told against what the provider did and what is
-//! shown.
+//! Charges, their operations, and payouts: clients' answers against the provider's effects and the
+//! API.
 
+use super::super::attempt::FinalAnswer;
 use super::super::order::{Charge, Operate, Order, SagaAction, Tender, What};
 use super::super::provider::Effect;
 use super::super::served::{Parked, Shown};
-use super::super::told::Told;
 use super::effects::{Done, sort};
 use super::{Verdict, Wrong, payouts};
 use std::collections::{HashMap, HashSet};
 
-/// Everything that is known from outside.
+/// All observations from outside the server.
 pub(in super::super) struct Evidence<'a> {
     pub(in super::super) orders: &'a [Order],
     pub(in super::super) effects: &'a [Effect],
     pub(in super::super) shown: &'a HashMap<String, Shown>,
-    /// Work that is left to a human, which the provider may be to blame for.
+    /// Dead letters, for which the provider may be responsible.
     pub(in super::super) parked: &'a Parked,
-    /// Whether the provider executes twice by itself.
+    /// Whether the provider sometimes executes twice by itself.
     pub(in super::super) by_itself: bool,
 }
 
-/// The verdict, and what the ledger has to show.
+/// The verdict, and the sums that the ledger must show.
 #[derive(Default)]
 pub(in super::super) struct Judged {
     pub(in super::super) verdict: Verdict,
-    /// Taken from cards and not given back.
+    /// Captured from cards minus refunds.
     pub(in super::super) cards: u64,
-    /// Paid by accounts.
+    /// Paid by ledger accounts.
     pub(in super::super) wallets: u64,
-    /// Paid out.
+    /// Total of payouts.
     pub(in super::super) paid_out: u64,
-    /// Requests that the provider executed again by itself.
+    /// Requests executed twice by the provider itself.
     pub(in super::super) repeated: u64,
 }
 
-/// What clients were told about operations on one charge.
+/// Answers about operations on one charge.
 #[derive(Default)]
 struct Asked {
     captured: Vec<u64>,
     voided: Vec<u64>,
     refunded: Vec<u64>,
-    /// SagaActions that were refused, and those whose end nobody knows.
+    /// Refused operations, and those without a final answer.
     refused: Vec<SagaAction>,
     open: Vec<SagaAction>,
 }
 
 impl Asked {
-    fn told(&self, action: SagaAction) -> &[u64] {
+    fn acknowledged(&self, action: SagaAction) -> &[u64] {
         match action {
             SagaAction::Capture => &self.captured,
             SagaAction::Void => &self.voided,
@@ -55,7 +55,6 @@ impl Asked {
     }
 }
 
-/// Judges charges, operations and payouts.
 pub(in super::super) fn judge(evidence: &Evidence<'_>) -> Judged {
     let mut judged = Judged::default();
     let (mut done, repeated) = sort(evidence.effects, evidence.by_itself, &mut judged.verdict);
@@ -94,19 +93,25 @@ pub(in super::super) fn judge(evidence: &Evidence<'_>) -> Judged {
         judged.cards += cards;
         judged.wallets += wallets;
     }
-    // What is left belongs to no answer. A parked charge has none, and its effect may be among it.
+    // The remaining effects belong to no answer. A parked charge has no answer, so its effect may
+    // be among them.
     let unexplained = |id: &&String| !seen.contains(*id) && !evidence.parked.charges.contains(*id);
     for id in done.keys().filter(unexplained) {
-        judged.verdict.note(Wrong::Unexplained, format!("{id} was executed and nobody was told"));
+        judged.verdict.note(Wrong::Unexplained, format!("{id} was executed without an answer"));
     }
     for id in evidence.shown.keys().filter(unexplained) {
-        judged.verdict.note(Wrong::Unexplained, format!("{id} is shown and nobody was told"));
+        judged.verdict.note(Wrong::Unexplained, format!("{id} is shown without an answer"));
     }
     judged
 }
 
-/// Which payment an answer is about. What an account could not pay for has made none.
-fn named(order: &Order, first: &Told, seen: &mut HashSet<String>, verdict: &mut Verdict) -> Option<String> {
+/// The payment that an answer is about. A charge that its account could not pay for has none.
+fn named(
+    order: &Order,
+    first: &FinalAnswer,
+    seen: &mut HashSet<String>,
+    verdict: &mut Verdict,
+) -> Option<String> {
     let key = &order.key;
     match first.names() {
         Some(id) if seen.insert(id.clone()) => Some(id),
@@ -164,17 +169,17 @@ fn operations(evidence: &Evidence<'_>, verdict: &mut Verdict) -> HashMap<String,
             SagaAction::Refund => !refunds.insert(id.clone()),
         };
         if mistaken {
-            verdict.note(Wrong::Mistaken, format!("{key} was told of {id}"));
+            verdict.note(Wrong::Mistaken, format!("{key} was answered with {id}"));
         }
     }
     all
 }
 
-/// One charge with all that is known of it.
+/// A charge with all observations.
 struct Case<'a> {
     order: &'a Order,
     charge: &'a Charge,
-    first: &'a Told,
+    first: &'a FinalAnswer,
     id: &'a str,
     done: &'a Done,
     asked: &'a Asked,
@@ -209,7 +214,7 @@ impl Case<'_> {
         }
         let own = match &charge.tender {
             Tender::Card | Tender::Held => None,
-            // Its own capture is part of a split.
+            // The charge's own capture is part of a split.
             Tender::Split { .. } => Some(charge.card()),
         };
         self.compare(SagaAction::Capture, own, &done.captures, verdict);
@@ -220,16 +225,19 @@ impl Case<'_> {
         }
     }
 
-    /// What was told of a deed against what was done, one by one.
+    /// Compares the answers about one kind of operation with its effects, one by one.
     fn compare(&self, action: SagaAction, own: Option<u64>, done: &[u64], verdict: &mut Verdict) {
         let (id, mut done) = (self.id, done.to_vec());
-        for told in self.asked.told(action).iter().chain(&own) {
+        for told in self.asked.acknowledged(action).iter().chain(&own) {
             match done.iter().position(|amount| amount == told) {
                 Some(place) => {
                     done.swap_remove(place);
                 }
                 None => {
-                    verdict.note(Wrong::Unpaid, format!("{id}: {action:?} of {told} was told and not done"));
+                    verdict.note(
+                        Wrong::Unpaid,
+                        format!("{id}: {action:?} of {told} was acknowledged and not executed"),
+                    );
                 }
             }
         }
@@ -238,16 +246,16 @@ impl Case<'_> {
             let (wrong, told) = if self.asked.refused.contains(&action) {
                 (Wrong::PaidRefusal, "refused")
             } else {
-                (Wrong::Unexplained, "not told")
+                (Wrong::Unexplained, "not acknowledged")
             };
-            verdict.note(wrong, format!("{id}: {action:?} of {amount} was done and {told}"));
+            verdict.note(wrong, format!("{id}: {action:?} of {amount} was executed and {told}"));
         }
     }
 
     fn compare_shown(&self, shown: Option<&Shown>, settled: bool, verdict: &mut Verdict) {
         let (id, done) = (self.id, self.done);
         let Some(shown) = shown else {
-            return verdict.note(Wrong::Shown, format!("{id} was told and is not shown"));
+            return verdict.note(Wrong::Shown, format!("{id} was acknowledged and is not shown"));
         };
         if !settled {
             return;
@@ -273,8 +281,8 @@ impl Case<'_> {
         }
     }
 
-    /// What the card and the account have paid: by the provider's effects, or, while something is open that may or may
-    /// not be in the ledger, by what was told.
+    /// Amounts paid by card and account. They come from the provider's effects, or from the answers
+    /// while an open operation may or may not be in the ledger.
     fn money(&self, settled: bool) -> (u64, u64) {
         if !self.first.is_success() {
             return (0, 0);

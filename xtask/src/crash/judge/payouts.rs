@@ -1,22 +1,23 @@
-//! Payouts: what clients were told against what the provider did and what is shown. Each is paid once, or not at all.
+//! Payouts: clients' answers against the provider's effects and the API. Each is paid once or not
+//! at all.
 
+use super::super::attempt::FinalAnswer;
 use super::super::order::Payout;
 use super::super::served::Shown;
-use super::super::told::Told;
 use super::effects::Done;
 use super::{Verdict, Wrong};
 
-/// One payout with all that is known of it.
+/// A payout with all observations.
 pub(super) struct Case<'a> {
     pub(super) key: &'a str,
     pub(super) payout: Payout,
-    pub(super) first: &'a Told,
+    pub(super) first: &'a FinalAnswer,
     pub(super) id: &'a str,
     pub(super) done: &'a Done,
 }
 
 impl Case<'_> {
-    /// Judges it; what has left the account.
+    /// Judges the payout and returns the amount that left the account.
     pub(super) fn judge(&self, shown: Option<&Shown>, verdict: &mut Verdict) -> u64 {
         let Case { key, payout: Payout { amount, closed }, first, id, done } = self;
         let paid: u64 = done.payouts.iter().sum();
@@ -35,7 +36,7 @@ impl Case<'_> {
                 Some(paid) if paid != amount => {
                     verdict.note(Wrong::Amount, format!("{key}: {id} was paid {paid} for {amount}"));
                 }
-                // Several are noted with the effects.
+                // The check of effects reports several.
                 Some(_) => {}
             }
         } else if paid > 0 {
@@ -44,7 +45,7 @@ impl Case<'_> {
         let (status, captured) = if first.is_success() { ("paid", *amount) } else { ("failed", 0) };
         let expected = Shown { status: status.to_owned(), captured, refunded: 0 };
         match shown {
-            None => verdict.note(Wrong::Shown, format!("{id} was told and is not shown")),
+            None => verdict.note(Wrong::Shown, format!("{id} was acknowledged and is not shown")),
             Some(shown) if *shown != expected => {
                 verdict.note(Wrong::Shown, format!("{id} is shown as {shown:?} and is {expected:?}"));
             }

@@ -1,25 +1,25 @@
-//! Planted lies: each must be found, and only it.
+//! Planted lies: the judge must find each, and only that one.
 
+use super::super::attempt::tests::final_answer;
 use super::super::ledger::Balances;
 use super::super::order::{Charge, Operate, Order, Payout, SagaAction, Tender, What};
-use super::super::provider::{Effect, Kind};
+use super::super::provider::{Effect, EffectKind};
 use super::super::served::{Parked, Shown};
-use super::super::told::tests::told;
 use super::*;
 use std::collections::HashMap;
 
-fn order(number: u64, what: What, first: Option<Told>) -> Order {
+fn order(number: u64, what: What, first: Option<FinalAnswer>) -> Order {
     Order { key: format!("key-{number}"), what, first }
 }
 
-/// The charge of that number, of an amount of its own.
-fn charge(number: u64, tender: Tender, first: Option<Told>) -> Order {
+/// The charge with this number, for an amount no other charge has.
+fn charge(number: u64, tender: Tender, first: Option<FinalAnswer>) -> Order {
     order(number, What::Charge(Charge { amount: 100 + number, declined: false, tender }), first)
 }
 
 fn made(number: u64, tender: Tender) -> Order {
     let body = format!(r#"{{"id":"ch_{number}","amount":{}}}"#, 100 + number);
-    charge(number, tender, Some(told(201, &body)))
+    charge(number, tender, Some(final_answer(201, &body)))
 }
 
 fn paid(number: u64) -> Order {
@@ -27,58 +27,58 @@ fn paid(number: u64) -> Order {
 }
 
 fn refused(number: u64) -> Order {
-    let refusal = told(402, &format!(r#"{{"charge":"ch_{number}","error":"card_declined"}}"#));
+    let refusal = final_answer(402, &format!(r#"{{"charge":"ch_{number}","error":"card_declined"}}"#));
     declined(charge(number, Tender::Card, Some(refusal)))
 }
 
-/// With a card that is declined.
+/// Changes the order to a declined card.
 fn declined(mut order: Order) -> Order {
     let What::Charge(charge) = &mut order.what else { panic!("no charge") };
     charge.declined = true;
     order
 }
 
-fn operation(key: u64, action: SagaAction, of: u64, first: Option<Told>) -> Order {
+fn operation(key: u64, action: SagaAction, of: u64, first: Option<FinalAnswer>) -> Order {
     let operate = Operate { action, charge: format!("ch_{of}").into(), amount: None };
     order(key, What::Operate(operate), first)
 }
 
 fn captured(key: u64, of: u64, amount: u64) -> Order {
     let body = format!(r#"{{"id":"ch_{of}","amount_captured":{amount}}}"#);
-    operation(key, SagaAction::Capture, of, Some(told(200, &body)))
+    operation(key, SagaAction::Capture, of, Some(final_answer(200, &body)))
 }
 
 fn voided(key: u64, of: u64) -> Order {
     let body = format!(r#"{{"id":"ch_{of}","amount":{}}}"#, 100 + of);
-    operation(key, SagaAction::Void, of, Some(told(200, &body)))
+    operation(key, SagaAction::Void, of, Some(final_answer(200, &body)))
 }
 
 fn given_back(key: u64, of: u64, amount: u64) -> Order {
     let body = format!(r#"{{"id":"re_{key}","amount":{amount}}}"#);
-    operation(key, SagaAction::Refund, of, Some(told(201, &body)))
+    operation(key, SagaAction::Refund, of, Some(final_answer(201, &body)))
 }
 
 fn conflict(key: u64, action: SagaAction, of: u64) -> Order {
-    operation(key, action, of, Some(told(409, r#"{"error":"charge_state_conflict"}"#)))
+    operation(key, action, of, Some(final_answer(409, r#"{"error":"charge_state_conflict"}"#)))
 }
 
-fn effect(kind: Kind, number: u64, amount: u64) -> Effect {
+fn effect(kind: EffectKind, number: u64, amount: u64) -> Effect {
     let key = Some(format!("{kind:?}-{number}-{amount}"));
     Effect { kind, key, payment: Some(format!("ch_{number}")), amount, at: "now".into() }
 }
 
-/// The charge of that number, executed.
+/// The executed charge with this number.
 fn done(number: u64) -> Effect {
-    effect(Kind::Charge, number, 100 + number)
+    effect(EffectKind::Charge, number, 100 + number)
 }
 
 fn held(number: u64) -> Effect {
-    effect(Kind::Authorize, number, 100 + number)
+    effect(EffectKind::Authorize, number, 100 + number)
 }
 
-/// What a server shows that shows everything as the provider has it.
+/// The API's view of a server that shows everything as the provider has it.
 fn honest(orders: &[Order], effects: &[Effect]) -> HashMap<String, Shown> {
-    let sum = |id: &str, kinds: &[Kind]| -> u64 {
+    let sum = |id: &str, kinds: &[EffectKind]| -> u64 {
         let of = effects.iter().filter(|one| one.payment.as_deref() == Some(id) && kinds.contains(&one.kind));
         of.map(|one| one.amount).sum()
     };
@@ -86,8 +86,9 @@ fn honest(orders: &[Order], effects: &[Effect]) -> HashMap<String, Shown> {
     let shown = charges.filter_map(|order| {
         let first = order.first.as_ref()?;
         let id = first.names()?;
-        let (taken, back) = (sum(&id, &[Kind::Charge, Kind::Capture]), sum(&id, &[Kind::Refund]));
-        let status = match (first.is_success(), sum(&id, &[Kind::Cancel]), taken, back) {
+        let (taken, back) =
+            (sum(&id, &[EffectKind::Charge, EffectKind::Capture]), sum(&id, &[EffectKind::Refund]));
+        let status = match (first.is_success(), sum(&id, &[EffectKind::Cancel]), taken, back) {
             (false, ..) => "failed",
             (true, 1.., ..) => "voided",
             (true, 0, 0, _) => "requires_capture",
@@ -128,34 +129,35 @@ fn an_honest_history_is_clean() {
         [made(1, Tender::Held), captured(2, 1, 60), conflict(3, SagaAction::Void, 1), made(4, split)];
     let effects = [
         held(1),
-        effect(Kind::Capture, 1, 60),
-        effect(Kind::Authorize, 4, 54),
-        effect(Kind::Capture, 4, 54),
-        effect(Kind::Refund, 1, 20),
-        effect(Kind::Refund, 1, 40),
+        effect(EffectKind::Capture, 1, 60),
+        effect(EffectKind::Authorize, 4, 54),
+        effect(EffectKind::Capture, 4, 54),
+        effect(EffectKind::Refund, 1, 20),
+        effect(EffectKind::Refund, 1, 40),
     ];
     let orders = [&orders[..], &[given_back(5, 1, 40), given_back(6, 1, 20)]].concat();
     assert!(wrongs(&orders, &effects).is_empty());
     let judged = judged(&orders, &effects, &Parked::default());
     assert_eq!((judged.cards, judged.wallets), (54, 50));
     assert!(
-        wrongs(&[made(1, Tender::Held), voided(2, 1)], &[held(1), effect(Kind::Cancel, 1, 101)]).is_empty()
+        wrongs(&[made(1, Tender::Held), voided(2, 1)], &[held(1), effect(EffectKind::Cancel, 1, 101)])
+            .is_empty()
     );
 }
 
 #[test]
-fn two_effects_of_one_step_or_of_one_key() {
+fn two_effects_of_one_step_or_of_one_key_are_found() {
     let other_key = Effect { key: Some("k9".into()), ..done(1) };
     assert_eq!(wrongs(&[paid(1)], &[done(1), other_key]), [Wrong::Double]);
     let same_key = Effect { key: done(1).key, ..done(2) };
     assert_eq!(wrongs(&[paid(1), paid(2)], &[done(1), same_key]), [Wrong::Double]);
-    let twice = [held(1), effect(Kind::Capture, 1, 40), effect(Kind::Capture, 1, 50)];
+    let twice = [held(1), effect(EffectKind::Capture, 1, 40), effect(EffectKind::Capture, 1, 50)];
     let orders = [made(1, Tender::Held), captured(2, 1, 40), captured(3, 1, 50)];
     assert_eq!(wrongs(&orders, &twice), [Wrong::Double]);
 }
 
 #[test]
-fn what_a_provider_repeats_by_itself_is_counted_and_nobodys_fault() {
+fn repeats_by_the_provider_are_counted_and_no_violation() {
     let (orders, effects) = ([paid(1)], [done(1), done(1)]);
     let shown = honest(&orders, &effects[..1]);
     let evidence = Evidence {
@@ -174,75 +176,78 @@ fn what_a_provider_repeats_by_itself_is_counted_and_nobodys_fault() {
 }
 
 #[test]
-fn captured_and_voided_and_more_given_back_than_taken() {
-    let both = [held(1), effect(Kind::Capture, 1, 101), effect(Kind::Cancel, 1, 101)];
+fn a_captured_and_voided_charge_and_an_excess_refund_are_found() {
+    let both = [held(1), effect(EffectKind::Capture, 1, 101), effect(EffectKind::Cancel, 1, 101)];
     let orders = [made(1, Tender::Held), captured(2, 1, 101), voided(3, 1)];
     assert_eq!(wrongs(&orders, &both), [Wrong::Both]);
-    let over = [done(1), effect(Kind::Refund, 1, 60), effect(Kind::Refund, 1, 61)];
+    let over = [done(1), effect(EffectKind::Refund, 1, 60), effect(EffectKind::Refund, 1, 61)];
     let orders = [paid(1), given_back(2, 1, 60), given_back(3, 1, 61)];
     assert_eq!(wrongs(&orders, &over), [Wrong::OverRefund]);
 }
 
 #[test]
-fn a_success_without_effect() {
+fn a_success_without_effect_is_found() {
     assert_eq!(wrongs(&[paid(1), paid(2)], &[done(2)]), [Wrong::Unpaid]);
     assert_eq!(wrongs(&[paid(1), given_back(2, 1, 5)], &[done(1)]), [Wrong::Unpaid]);
     assert_eq!(wrongs(&[made(1, Tender::Held), voided(2, 1)], &[held(1)]), [Wrong::Unpaid]);
 }
 
 #[test]
-fn a_refusal_with_an_effect() {
+fn a_refusal_with_an_effect_is_found() {
     assert_eq!(wrongs(&[refused(1)], &[done(1)]), [Wrong::PaidRefusal]);
     let orders = [paid(1), conflict(2, SagaAction::Refund, 1)];
-    assert_eq!(wrongs(&orders, &[done(1), effect(Kind::Refund, 1, 5)]), [Wrong::PaidRefusal]);
-    // What was held and is free again cost nobody anything.
-    assert!(wrongs(&[refused(1)], &[held(1), effect(Kind::Cancel, 1, 101)]).is_empty());
+    assert_eq!(wrongs(&orders, &[done(1), effect(EffectKind::Refund, 1, 5)]), [Wrong::PaidRefusal]);
+    // A released authorization cost nobody anything.
+    assert!(wrongs(&[refused(1)], &[held(1), effect(EffectKind::Cancel, 1, 101)]).is_empty());
 }
 
 #[test]
-fn another_amount_at_the_provider_or_in_the_answer() {
-    assert_eq!(wrongs(&[paid(1)], &[effect(Kind::Charge, 1, 7)]), [Wrong::Amount]);
-    let answered = charge(1, Tender::Card, Some(told(201, r#"{"id":"ch_1","amount":7}"#)));
+fn a_wrong_amount_at_the_provider_or_in_the_answer_is_found() {
+    assert_eq!(wrongs(&[paid(1)], &[effect(EffectKind::Charge, 1, 7)]), [Wrong::Amount]);
+    let answered = charge(1, Tender::Card, Some(final_answer(201, r#"{"id":"ch_1","amount":7}"#)));
     assert_eq!(wrongs(&[answered], &[done(1)]), [Wrong::Amount]);
     let orders = [paid(1), given_back(2, 1, 5)];
-    assert_eq!(wrongs(&orders, &[done(1), effect(Kind::Refund, 1, 6)]), [Wrong::Unpaid, Wrong::Unexplained]);
+    assert_eq!(
+        wrongs(&orders, &[done(1), effect(EffectKind::Refund, 1, 6)]),
+        [Wrong::Unpaid, Wrong::Unexplained]
+    );
 }
 
 #[test]
-fn a_key_without_an_answer_and_an_effect_nobody_was_told_of() {
+fn an_unanswered_key_and_an_unexplained_effect_are_found() {
     assert_eq!(wrongs(&[charge(1, Tender::Card, None)], &[]), [Wrong::Unanswered]);
     assert_eq!(
         wrongs(&[paid(1), operation(2, SagaAction::Refund, 1, None)], &[done(1)]),
         [Wrong::Unanswered]
     );
     assert_eq!(wrongs(&[paid(1)], &[done(1), done(2)]), [Wrong::Unexplained]);
-    assert_eq!(wrongs(&[paid(1)], &[done(1), effect(Kind::Refund, 1, 5)]), [Wrong::Unexplained]);
+    assert_eq!(wrongs(&[paid(1)], &[done(1), effect(EffectKind::Refund, 1, 5)]), [Wrong::Unexplained]);
     let nameless = Effect { payment: None, ..done(2) };
     assert_eq!(wrongs(&[paid(1)], &[done(1), nameless]), [Wrong::Unexplained]);
 }
 
 #[test]
-fn what_is_parked_is_no_wrong_whether_or_not_it_was_done() {
+fn parked_orders_are_no_violation_whether_or_not_executed() {
     let orders = [charge(1, Tender::Card, None), paid(2), operation(3, SagaAction::Refund, 2, None)];
     let parked = Parked {
         orders: [0, 2].into(),
         charges: ["ch_1".to_owned(), "ch_2".to_owned()].into(),
         ..Parked::default()
     };
-    for effects in [vec![done(2)], vec![done(1), done(2), effect(Kind::Refund, 2, 5)]] {
+    for effects in [vec![done(2)], vec![done(1), done(2), effect(EffectKind::Refund, 2, 5)]] {
         let found = judged(&orders, &effects, &parked);
         assert!(found.verdict.is_clean(), "{:?}", found.verdict);
-        assert_eq!(found.cards, 102, "what nobody was told of is not in the ledger");
+        assert_eq!(found.cards, 102, "an effect without an answer is not in the ledger");
     }
     let behind = Parked { behind: [1].into(), ..Parked::default() };
     let orders = [paid(2), operation(3, SagaAction::Refund, 2, None)];
     assert!(judged(&orders, &[done(2)], &behind).verdict.is_clean());
-    let done = judged(&orders, &[done(2), effect(Kind::Refund, 2, 5)], &behind).verdict;
-    assert_eq!(done.count(Wrong::Unexplained), 1, "what was never stored is never done");
+    let done = judged(&orders, &[done(2), effect(EffectKind::Refund, 2, 5)], &behind).verdict;
+    assert_eq!(done.count(Wrong::Unexplained), 1, "an order that stored nothing has no effect");
 }
 
 #[test]
-fn a_charge_that_is_shown_otherwise_or_not_at_all() {
+fn a_charge_shown_differently_or_not_at_all_is_found() {
     let (orders, effects) = ([paid(1)], [done(1)]);
     let wrong = |shown: &HashMap<String, Shown>| {
         let parked = Parked::default();
@@ -267,26 +272,27 @@ fn a_charge_that_is_shown_otherwise_or_not_at_all() {
 }
 
 #[test]
-fn two_keys_with_one_charge_or_one_refund() {
+fn two_keys_with_one_charge_or_one_refund_are_found() {
     let twin = Order { key: "key-9".into(), ..paid(1) };
     assert_eq!(wrongs(&[paid(1), twin], &[done(1)]), [Wrong::Mistaken]);
-    assert_eq!(wrongs(&[charge(1, Tender::Card, Some(told(201, "{}")))], &[]), [Wrong::Mistaken]);
+    assert_eq!(wrongs(&[charge(1, Tender::Card, Some(final_answer(201, "{}")))], &[]), [Wrong::Mistaken]);
     let twin = Order { key: "key-9".into(), ..given_back(2, 1, 5) };
-    let effects = [done(1), effect(Kind::Refund, 1, 5), Effect { key: None, ..effect(Kind::Refund, 1, 5) }];
+    let effects =
+        [done(1), effect(EffectKind::Refund, 1, 5), Effect { key: None, ..effect(EffectKind::Refund, 1, 5) }];
     assert_eq!(wrongs(&[paid(1), given_back(2, 1, 5), twin], &effects), [Wrong::Mistaken]);
 }
 
 #[test]
-fn a_declined_card_that_succeeds() {
+fn a_declined_card_that_succeeds_is_found() {
     assert_eq!(wrongs(&[declined(paid(1))], &[done(1)]), [Wrong::Strange]);
 }
 
 #[test]
 fn replays_are_the_same_or_differ_or_are_lost() {
-    let first = told(201, "a");
-    assert_eq!(Replay::of(&first, Some(&told(201, "a"))), Replay::Same);
-    assert_eq!(Replay::of(&first, Some(&told(201, "b"))), Replay::Differs);
-    assert_eq!(Replay::of(&first, Some(&told(402, "a"))), Replay::Differs);
+    let first = final_answer(201, "a");
+    assert_eq!(Replay::of(&first, Some(&final_answer(201, "a"))), Replay::Same);
+    assert_eq!(Replay::of(&first, Some(&final_answer(201, "b"))), Replay::Differs);
+    assert_eq!(Replay::of(&first, Some(&final_answer(402, "a"))), Replay::Differs);
     assert_eq!(Replay::of(&first, None), Replay::Lost);
 }
 
@@ -295,7 +301,7 @@ fn every_kind_is_reported_once() {
     for (index, (wrong, _)) in WRONGS.iter().enumerate() {
         assert!(!WRONGS[..index].iter().any(|(earlier, _)| earlier == wrong));
     }
-    // `Strange` is the last kind: a new one needs its line above.
+    // `Strange` is the last kind: a new kind needs a case above.
     assert_eq!(WRONGS.len(), Wrong::Strange as usize + 1);
 }
 
@@ -304,12 +310,12 @@ mod money {
 
     const SHORT: &str = r#"{"error":"insufficient_funds"}"#;
 
-    fn transfer(number: u64, first: Option<Told>) -> Order {
+    fn transfer(number: u64, first: Option<FinalAnswer>) -> Order {
         order(number, What::Transfer { from: 0, to: 1, amount: number }, first)
     }
 
     fn made(number: u64) -> Order {
-        transfer(number, Some(told(201, &format!(r#"{{"id":"tr_{number}","amount":{number}}}"#))))
+        transfer(number, Some(final_answer(201, &format!(r#"{{"id":"tr_{number}","amount":{number}}}"#))))
     }
 
     fn ledger(guarded: [i64; 4]) -> Balances {
@@ -321,30 +327,30 @@ mod money {
     }
 
     #[test]
-    fn honest_ledger_are_clean() {
+    fn honest_balances_are_clean() {
         assert!(wrongs(&[], &ledger([10_000; 4])).is_empty());
-        let refused = transfer(9, Some(told(400, SHORT)));
+        let refused = transfer(9, Some(final_answer(400, SHORT)));
         let orders = [made(7), refused, charge(8, Tender::Card, None), made(5)];
         assert!(wrongs(&orders, &ledger([9_988, 10_012, 10_000, 10_000])).is_empty());
     }
 
     #[test]
-    fn a_transfer_that_is_lost_or_made_twice() {
+    fn a_transfer_lost_or_made_twice_is_found() {
         assert_eq!(wrongs(&[made(7)], &ledger([10_000; 4])), [Wrong::Balance]);
         assert_eq!(wrongs(&[made(7)], &ledger([9_986, 10_014, 10_000, 10_000])), [Wrong::Balance]);
-        let refused = transfer(7, Some(told(400, SHORT)));
+        let refused = transfer(7, Some(final_answer(400, SHORT)));
         assert_eq!(wrongs(&[refused], &ledger([9_993, 10_007, 10_000, 10_000])), [Wrong::Balance]);
     }
 
     #[test]
-    fn money_from_nowhere_and_a_broken_floor() {
+    fn money_from_nowhere_and_a_broken_floor_are_found() {
         let leak = Balances { world: -39_999, ..ledger([10_000; 4]) };
         assert_eq!(wrongs(&[], &leak), [Wrong::Balance]);
         assert_eq!(wrongs(&[made(10_001)], &ledger([-1, 20_001, 10_000, 10_000])), [Wrong::Floor]);
     }
 
     #[test]
-    fn ledger_that_differ_from_the_provider_by_one_minor_unit() {
+    fn balances_off_by_one_minor_unit_are_found() {
         let tender = Tender::Split { place: 2, account: "ac_1".into(), wallet: 50 };
         let orders = [super::made(4, tender)];
         let judged = Judged { cards: 54, wallets: 50, ..Judged::default() };
@@ -357,15 +363,15 @@ mod money {
     }
 
     #[test]
-    fn answers_that_are_missing_strange_or_mistaken() {
+    fn missing_strange_and_mistaken_answers_are_found() {
         let still = ledger([10_000; 4]);
         assert_eq!(wrongs(&[transfer(7, None)], &still), [Wrong::Unanswered]);
-        let declined = transfer(7, Some(told(402, r#"{"error":"card_declined"}"#)));
+        let declined = transfer(7, Some(final_answer(402, r#"{"error":"card_declined"}"#)));
         assert_eq!(wrongs(&[declined], &still), [Wrong::Strange]);
         let moved = ledger([9_986, 10_014, 10_000, 10_000]);
         let twin = Order { key: "key-9".into(), ..made(7) };
         assert_eq!(wrongs(&[made(7), twin], &moved), [Wrong::Mistaken]);
-        let other = transfer(14, Some(told(201, r#"{"id":"tr_1","amount":13}"#)));
+        let other = transfer(14, Some(final_answer(201, r#"{"id":"tr_1","amount":13}"#)));
         assert_eq!(wrongs(&[other], &moved), [Wrong::Amount]);
     }
 }
@@ -373,27 +379,27 @@ mod money {
 mod payouts {
     use super::*;
 
-    fn payout(number: u64, closed: bool, first: Option<Told>) -> Order {
+    fn payout(number: u64, closed: bool, first: Option<FinalAnswer>) -> Order {
         order(number, What::Payout(Payout { amount: 100 + number, closed }), first)
     }
 
     fn paid_out(number: u64) -> Order {
         let body = format!(r#"{{"id":"po_{number}","amount":{}}}"#, 100 + number);
-        payout(number, false, Some(told(201, &body)))
+        payout(number, false, Some(final_answer(201, &body)))
     }
 
     fn failed(number: u64) -> Order {
         let body = format!(r#"{{"payout":"po_{number}","error":"payout_failed"}}"#);
-        payout(number, true, Some(told(402, &body)))
+        payout(number, true, Some(final_answer(402, &body)))
     }
 
     fn left(number: u64, amount: u64) -> Effect {
-        Effect { payment: Some(format!("po_{number}")), ..effect(Kind::Payout, number, amount) }
+        Effect { payment: Some(format!("po_{number}")), ..effect(EffectKind::Payout, number, amount) }
     }
 
     #[test]
     fn honest_payouts_are_clean_and_add_up() {
-        let short = payout(3, false, Some(told(400, r#"{"error":"insufficient_funds"}"#)));
+        let short = payout(3, false, Some(final_answer(400, r#"{"error":"insufficient_funds"}"#)));
         let orders = [paid_out(1), failed(2), short, paid(4)];
         let effects = [left(1, 101), done(4)];
         assert!(wrongs(&orders, &effects).is_empty());
@@ -434,7 +440,7 @@ mod payouts {
             (vec![payout(1, true, paid_out(1).first)], vec![left(1, 101)], Wrong::Strange),
             (
                 vec![paid_out(1)],
-                vec![left(1, 101), Effect { kind: Kind::Charge, key: None, ..left(1, 101) }],
+                vec![left(1, 101), Effect { kind: EffectKind::Charge, key: None, ..left(1, 101) }],
                 Wrong::Unexplained,
             ),
         ] {

@@ -1,5 +1,5 @@
-//! One cell: a provider with its contract, a fault, a server that is killed, clients that go on asking. Everything is its
-//! own, so that nothing of another cell can be mistaken for its work.
+//! A cell: a provider with its contract, a fault, a killed server, and clients that keep
+//! asking. Nothing is shared with other cells.
 
 use super::super::aftermath::{note_answers, replay_all};
 use super::super::board::Board;
@@ -9,14 +9,14 @@ use super::super::mix::Mix;
 use super::super::order::Order;
 use super::super::provider::{history, set_faults};
 use super::super::report::asked;
-use super::super::scene::{Kind, Plot, Scene};
+use super::super::scene::{Scene, SceneOptions, StoreKind};
 use super::super::served::{self, Parked};
 use super::super::{ledger, provider};
 use super::contract::Contract;
 use super::fault::Fault;
 use super::operator;
-use crate::dice::Dice;
 use crate::failure::{Failure, Result};
+use counterfoil_prng::Prng;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -27,23 +27,23 @@ use tokio::time::{sleep, timeout};
 /// Charges of a cell; operations come on top.
 const CHARGES: usize = 30;
 const CLIENTS: usize = 8;
-/// How often the server is killed.
+/// Number of kills.
 pub(super) const KILLS: u64 = 3;
 /// A kill comes within this time after the server is ready.
 const WITHIN_MS: u64 = 250;
-/// How long everything may take to end or to be parked.
+/// Upper bound of the wait until everything has ended or is parked.
 const SETTLE: Duration = Duration::from_secs(90);
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// What came of a cell.
+/// Result of a cell.
 pub(super) struct Found {
     pub(super) profile: &'static str,
     pub(super) fault: &'static str,
     pub(super) verdict: Verdict,
     pub(super) figures: Vec<(&'static str, u64)>,
-    /// Dead letters by their reasons.
+    /// Number of dead letters by reason.
     pub(super) parked: HashMap<String, u64>,
-    /// Requests that the provider executed again by itself.
+    /// Requests executed twice by the provider itself.
     pub(super) repeated: u64,
     pub(super) sound: bool,
 }
@@ -59,19 +59,19 @@ pub(super) async fn run(
     contract: Contract,
     fault: Fault,
     blind: bool,
-    mut dice: Dice,
+    mut prng: Prng,
 ) -> Result<Found> {
-    let plot = Plot {
-        store: Kind::Embedded,
+    let options = SceneOptions {
+        store: StoreKind::Embedded,
         place: None,
         lease_ms: None,
         cut_bytes: None,
         settings: if blind { Contract::BLIND.settings() } else { contract.settings() },
-        dice: dice.fork(),
+        prng: prng.fork(),
     };
-    let mut scene = Scene::set(binary, plot).await?;
-    let found = play(&mut scene, contract, fault, dice).await;
-    // A failure that was asked for is nothing to look into.
+    let mut scene = Scene::set(binary, options).await?;
+    let found = play(&mut scene, contract, fault, prng).await;
+    // With `blind`, a violation is expected and needs no investigation.
     if !found.as_ref().is_ok_and(Found::holds) && !blind {
         let kept = scene.keep();
         eprintln!("xtask: {} × {}: kept in {}", contract.profile, fault.name, kept.display());
@@ -79,21 +79,21 @@ pub(super) async fn run(
     found.map_err(Failure::while_(format!("{} × {}", contract.profile, fault.name)))
 }
 
-async fn play(scene: &mut Scene, contract: Contract, fault: Fault, mut dice: Dice) -> Result<Found> {
+async fn play(scene: &mut Scene, contract: Contract, fault: Fault, mut prng: Prng) -> Result<Found> {
     let wallets = ledger::open(&scene.address).await?;
-    set_faults(scene.provider, &fault.faults(&contract, dice.roll())).await?;
+    set_faults(scene.provider, &fault.faults(&contract, prng.next_u64())).await?;
     let mix = Mix { transfers: 0, payouts: 0, held: 30, split: 15, wallets };
-    let board: Shared = Arc::new(Mutex::new(Board::new(dice.fork(), mix, CHARGES)));
-    let mut clients = client::start(CLIENTS, &scene.address, &board, &mut dice);
+    let board: Shared = Arc::new(Mutex::new(Board::new(prng.fork(), mix, CHARGES)));
+    let mut clients = client::start(CLIENTS, &scene.address, &board, &mut prng);
 
     for kill in 0..KILLS {
-        sleep(Duration::from_millis(dice.below(WITHIN_MS))).await;
-        let stand = scene.stands.first_mut().ok_or_else(|| Failure::new("there is no server to kill"))?;
-        stand.server.kill().await?;
+        sleep(Duration::from_millis(prng.below(WITHIN_MS))).await;
+        let running = scene.servers.first_mut().ok_or_else(|| Failure::new("there is no server to kill"))?;
+        running.server.kill().await?;
         if kill == 0 {
             sleep(fault.away(&contract)).await;
         }
-        *stand = scene.victim.stand(stand.address).await?;
+        *running = scene.launcher.start_server(running.address).await?;
     }
     let parked = settle(&mut clients, &board, scene).await?;
     clients.shutdown().await;
@@ -104,18 +104,18 @@ async fn play(scene: &mut Scene, contract: Contract, fault: Fault, mut dice: Dic
     };
     let orders = Arc::new(orders);
     let replays = replay_all(&scene.address, &orders).await;
-    let mut judged = stock(scene, &orders, &parked, fault).await?;
+    let mut judged = judge_now(scene, &orders, &parked, fault).await?;
     note_answers(&mut judged.verdict, &orders, &differing, &strange, &replays);
     if orders.iter().filter(|order| order.is_charge()).count() < CHARGES {
         judged.verdict.note(Wrong::Strange, format!("only {} orders were made", orders.len()));
     }
 
-    // A human takes the provider's word where it gives one, and everything is judged once more.
+    // The operator adopts the provider's state where it gives one; then everything is judged again.
     let adopted = operator::adopt(&scene.address).await?;
     let mut orders = Arc::unwrap_or_clone(orders);
     operator::ask_again(&scene.address, &mut orders).await;
     let left = served::parked(&scene.address, &orders).await?;
-    judged.verdict.join(stock(scene, &orders, &left, fault).await?.verdict);
+    judged.verdict.join(judge_now(scene, &orders, &left, fault).await?.verdict);
 
     let (drained, verified) = scene.close().await?;
     let mut figures = asked(&orders);
@@ -136,8 +136,8 @@ async fn play(scene: &mut Scene, contract: Contract, fault: Fault, mut dice: Dic
     })
 }
 
-/// Judges everything as it stands.
-async fn stock(scene: &Scene, orders: &[Order], parked: &Parked, fault: Fault) -> Result<Judged> {
+/// Judges the current state.
+async fn judge_now(scene: &Scene, orders: &[Order], parked: &Parked, fault: Fault) -> Result<Judged> {
     let effects = arrived(scene).await?;
     let shown = served::payments(&scene.address).await?;
     let by_itself = fault.by_itself;
@@ -148,14 +148,14 @@ async fn stock(scene: &Scene, orders: &[Order], parked: &Parked, fault: Fault) -
     Ok(judged)
 }
 
-/// Waits until everything that was asked for has ended or is parked, with the faults still in force: a provider does not
-/// get better because somebody waits.
+/// Waits until every order has ended or is parked. The faults stay in force, because real providers
+/// do not recover just because a client waits.
 async fn settle(clients: &mut JoinSet<()>, board: &Shared, scene: &Scene) -> Result<Parked> {
     let begun = Instant::now();
     loop {
         let orders = {
             let mut board = lock(board);
-            // What follows from an answer is still asked for; nothing else is.
+            // Only follow-up orders are still made.
             if board.is_full() && begun.elapsed() > LOOK_EVERY * 4 {
                 board.close();
             }
@@ -172,7 +172,7 @@ async fn settle(clients: &mut JoinSet<()>, board: &Shared, scene: &Scene) -> Res
     }
 }
 
-/// The provider's effects, once nothing is on its way to it any more.
+/// Fetches the provider's effects after its last late delivery.
 async fn arrived(scene: &Scene) -> Result<Vec<provider::Effect>> {
     loop {
         let history = history(scene.provider).await?;

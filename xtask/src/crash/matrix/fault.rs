@@ -1,17 +1,17 @@
-//! What goes wrong in a cell.
+//! Faults of a cell.
 
 use super::contract::Contract;
 use std::time::Duration;
 
-/// A way to go wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) name: &'static str,
-    /// Members of the provider's faults.
+    /// Members of the provider's fault settings.
     odds: &'static str,
-    /// Whether the server stays away until the provider has forgotten its keys.
+    /// Whether the server stays down until the provider has forgotten its keys.
     forgotten: bool,
-    /// Whether only a provider that executes errors again, or remembers nothing, does it.
+    /// Whether the fault needs a provider that executes errors again or has no deduplication.
     reexecutes: bool,
     /// Whether the provider executes twice by itself.
     pub(super) by_itself: bool,
@@ -19,7 +19,6 @@ pub(super) struct Fault {
 
 const NONE: Fault = Fault { name: "", odds: "", forgotten: false, reexecutes: false, by_itself: false };
 
-/// All of them.
 pub(super) const FAULTS: [Fault; 9] = [
     Fault { name: "timeout after", odds: r#""hang_after":0.4"#, ..NONE },
     Fault { name: "5xx stored", odds: r#""error_before":0.2,"error_after":0.2,"store_errors":true"#, ..NONE },
@@ -42,14 +41,14 @@ pub(super) const FAULTS: [Fault; 9] = [
 ];
 
 impl Fault {
-    /// Whether it is one that this provider's contract leaves room for.
-    pub(super) fn befalls(&self, contract: &Contract) -> bool {
+    /// Whether the provider's contract allows this fault.
+    pub(super) fn applies_to(&self, contract: &Contract) -> bool {
         !self.reexecutes || contract.reexecutes || contract.window_ms.is_none()
     }
 
-    /// The provider's faults in such a cell.
+    /// The provider's fault settings in a cell.
     pub(super) fn faults(&self, contract: &Contract, seed: u64) -> String {
-        // What is stored under a key is not executed again.
+        // A stored error is not executed again.
         let usual = if self.odds.contains("store_errors") {
             contract.usual().replace(r#""forget_errors":true"#, r#""forget_errors":false"#)
         } else {
@@ -58,7 +57,7 @@ impl Fault {
         format!(r#"{{{usual},{},"seed":{seed}}}"#, self.odds)
     }
 
-    /// How long the server is away after its first kill.
+    /// Downtime of the server after its first kill.
     pub(super) fn away(&self, contract: &Contract) -> Duration {
         let ms = if self.forgotten { contract.window_ms.unwrap_or(0) + 500 } else { 0 };
         Duration::from_millis(ms)
@@ -79,7 +78,7 @@ mod tests {
                 let read: serde_json::Value = serde_json::from_str(&faults).unwrap();
                 assert_eq!(read["seed"], 7, "{faults}");
                 assert!(!(read["store_errors"] == true && read["forget_errors"] == true), "{faults}");
-                befall += usize::from(fault.befalls(contract));
+                befall += usize::from(fault.applies_to(contract));
             }
         }
         assert_eq!(

@@ -1,6 +1,6 @@
-//! `crash --matrix`: every provider's contract with every fault and a server that is killed, over real HTTP. No card is
-//! charged twice by a request of ours, nothing is told as failed that was done, and what cannot be known is parked and
-//! listed.
+//! `crash --matrix`: every provider contract with every fault and a killed server, over real HTTP.
+//! No request charges a card twice, nothing done is reported as failed, and unknown outcomes are
+//! parked and listed.
 
 mod cell;
 mod contract;
@@ -8,11 +8,11 @@ mod fault;
 mod operator;
 mod table;
 
-use crate::dice::Dice;
 use crate::failure::{Failure, Result};
 use crate::progress::Progress;
 use cell::Found;
 use contract::{CONTRACTS, Contract};
+use counterfoil_prng::Prng;
 use fault::{FAULTS, Fault};
 use std::path::Path;
 use std::sync::Arc;
@@ -21,20 +21,21 @@ pub(super) use table::Matrix;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// Cells at the same time: most of what they do is waiting.
+/// Number of concurrent cells; cells mostly wait.
 const TOGETHER: usize = 12;
 
-/// Runs so many cells, in an order that comes past every provider and every fault soon.
-/// `blind`: the servers are told that their provider keeps every promise, which is a lie that the judge has to find.
+/// Runs `cells_max` cells, in an order that covers every provider and every fault early. With
+/// `blind` the servers are told that their provider keeps every promise, a lie that the judge has
+/// to find.
 pub(super) async fn run(binary: &Path, cells_max: usize, blind: bool, seed: u64) -> Result<Matrix> {
     let begun = Instant::now();
-    let mut dice = Dice::new(seed);
+    let mut prng = Prng::new(seed);
     let (slots, mut running) = (Arc::new(Semaphore::new(TOGETHER)), JoinSet::new());
     for (contract, fault) in cells().into_iter().take(cells_max) {
-        let (binary, dice, slots) = (binary.to_owned(), dice.fork(), Arc::clone(&slots));
+        let (binary, prng, slots) = (binary.to_owned(), prng.fork(), Arc::clone(&slots));
         running.spawn_local(async move {
             let _slot = slots.acquire_owned().await.map_err(Failure::while_("waiting for a turn"))?;
-            cell::run(&binary, contract, fault, blind, dice).await
+            cell::run(&binary, contract, fault, blind, prng).await
         });
     }
     let progress = Progress::new(running.len() as u64);
@@ -46,17 +47,17 @@ pub(super) async fn run(binary: &Path, cells_max: usize, blind: bool, seed: u64)
     Ok(Matrix { seed, took: begun.elapsed(), found })
 }
 
-/// Every provider with every fault that its contract leaves room for, diagonal by diagonal.
+/// Every provider with every fault its contract allows, by diagonals.
 fn cells() -> Vec<(Contract, Fault)> {
     let diagonal = |turn: usize| {
         CONTRACTS.iter().enumerate().map(move |(place, contract)| {
-            // Four apart, the first diagonal comes past every provider and every fault.
+            // With steps of four the first diagonal covers every provider and every fault.
             let fault = FAULTS[(4 * place + turn) % FAULTS.len()];
             (*contract, fault)
         })
     };
     let all = (0..FAULTS.len()).flat_map(diagonal);
-    all.filter(|(contract, fault)| fault.befalls(contract)).collect()
+    all.filter(|(contract, fault)| fault.applies_to(contract)).collect()
 }
 
 #[cfg(test)]

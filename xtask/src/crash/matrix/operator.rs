@@ -1,11 +1,12 @@
-//! The human behind the dead letters: takes the provider's word for what it can be asked about, and leaves the rest.
+//! The operator of the dead letters: adopts the provider's state where it can be queried, and
+//! leaves the rest.
 
 use super::super::client::{self, Address, Client};
 use super::super::order::Order;
 use super::super::served;
 use crate::failure::{Failure, Result};
 
-/// Resolves every letter that the provider has a word for; how many.
+/// Resolves every dead letter that the provider can answer for and returns the number.
 pub(super) async fn adopt(address: &Address) -> Result<u64> {
     let (mut client, mut adopted) = (Client::new(address), 0);
     for letter in served::letters(address).await? {
@@ -14,18 +15,18 @@ pub(super) async fn adopt(address: &Address) -> Result<u64> {
         let answer = answer.map_err(Failure::while_(format!("resolving {letter}")))?;
         match answer.status {
             200 => adopted += 1,
-            // It cannot be asked, or contradicts itself.
+            // The provider cannot be queried, or contradicts itself.
             409 => {}
             status => {
-                let told = String::from_utf8_lossy(&answer.body);
-                return Err(Failure::new(format!("resolving {letter} was answered {status}: {told}")));
+                let body = String::from_utf8_lossy(&answer.body);
+                return Err(Failure::new(format!("resolving {letter} was answered {status}: {body}")));
             }
         }
     }
     Ok(adopted)
 }
 
-/// Asks once more for everything that has no answer yet.
+/// Sends every unanswered request again.
 pub(super) async fn ask_again(address: &Address, orders: &mut [Order]) {
     let mut client = Client::new(address);
     for order in orders.iter_mut().filter(|order| order.first.is_none()) {

@@ -1,4 +1,4 @@
-//! What the cells found, together.
+//! Results of all cells together.
 
 use super::super::judge::{EXAMPLES_MAX, Verdict, WRONGS};
 use super::super::report::colour;
@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// All cells that were run.
 pub(in super::super) struct Matrix {
     pub(super) seed: u64,
     pub(super) took: Duration,
@@ -24,11 +23,14 @@ impl Matrix {
 
     pub(in super::super) fn examples(&self) -> impl Iterator<Item = String> {
         self.found.iter().flat_map(|cell| {
-            cell.verdict.examples.iter().map(|told| format!("{} × {}: {told}", cell.profile, cell.fault))
+            cell.verdict
+                .examples
+                .iter()
+                .map(|example| format!("{} × {}: {example}", cell.profile, cell.fault))
         })
     }
 
-    /// Everything that was counted, over all cells.
+    /// Sums of all counters over the cells.
     fn figures(&self) -> Vec<(String, u64)> {
         let cells = self.found.len() as u64;
         let mut sums: Vec<(String, u64)> = vec![
@@ -71,7 +73,7 @@ impl Matrix {
         value
     }
 
-    /// The grid (what is parked in each cell), then the sums.
+    /// The grid (number of parked payments per cell), then the sums.
     pub(in super::super) fn tables(&self) -> String {
         let mut grid = Table::new();
         grid.load_style(presets::UTF8_FULL_CONDENSED);

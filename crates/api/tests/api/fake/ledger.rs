@@ -1,4 +1,5 @@
-//! Small honest ledger: what the core decides, kept in lists. Balances are not guarded here; that is the store's part.
+//! A small ledger: it keeps the core's decisions in lists. The guards of balances belong to the
+//! store and are missing here.
 
 use counterfoil_core::idempotency::reply::Reply;
 use counterfoil_core::ledger::account::Account;
@@ -23,7 +24,7 @@ use counterfoil_store::{CommitReceipt, Upto};
 use counterfoil_wire::present::Presenter;
 use std::sync::Arc;
 
-/// Everything the ledger hold, oldest first.
+/// All objects of the ledger, oldest first.
 #[derive(Default)]
 pub(crate) struct Ledger {
     accounts: Vec<Arc<Account>>,
@@ -34,7 +35,7 @@ pub(crate) struct Ledger {
     minted: i64,
 }
 
-/// Who asks, and when.
+/// The tenant, the request and the time of a command.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked {
     pub(crate) tenant: TenantId,
@@ -153,7 +154,7 @@ impl Ledger {
         BalanceView { view: totals.seen_from(account.normal), position }
     }
 
-    /// Does what is asked, or says why not.
+    /// Executes a command or returns the refusal.
     pub(crate) fn keep(
         &mut self,
         act: LedgerCommand,
@@ -249,7 +250,7 @@ impl Ledger {
         Ok(posted)
     }
 
-    /// Does each of many, on its own.
+    /// Executes the items of a bulk request.
     pub(crate) fn bulk(&mut self, items: Vec<Item>, asked: Asked, present: &Presenter) -> Reply {
         let mut results = Vec::new();
         for item in items {

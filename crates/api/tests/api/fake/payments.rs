@@ -1,4 +1,5 @@
-//! Small honest payments: what the core allows, done at once by a provider that approves of everything.
+//! Small payments: every operation the core allows is executed at once, by a provider that approves
+//! everything.
 
 use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::idempotency::reply::Reply;
@@ -20,7 +21,7 @@ use counterfoil_engine::service::{DeadLetter, RefundView, Resolution, Submitted}
 use counterfoil_wire::present::Presenter;
 use std::sync::Arc;
 
-/// Everything that was paid, oldest first.
+/// All payments, oldest first.
 #[derive(Default)]
 pub(crate) struct Payments {
     charges: Vec<Charge>,
@@ -76,7 +77,7 @@ impl Payments {
         own.filter(|charge| before.is_none_or(|before| charge.id < before)).take(limit).cloned().collect()
     }
 
-    /// Does what is asked, or says why not.
+    /// Executes an operation or returns the refusal.
     pub(crate) fn operate(
         &mut self,
         command: Operate,
@@ -105,7 +106,7 @@ impl Payments {
         };
         match kind {
             OperationKind::Capture => {
-                (charge.status, charge.sums.captured) = (ChargeStatus::Succeeded, minor)
+                (charge.status, charge.sums.captured) = (ChargeStatus::Succeeded, minor);
             }
             OperationKind::Void => charge.status = ChargeStatus::Voided,
             OperationKind::Refund => {
@@ -176,7 +177,7 @@ impl Payments {
         own.filter(|payout| before.is_none_or(|before| payout.id < before)).take(limit).cloned().collect()
     }
 
-    /// Leaves the newest charge to a human; hands the number of its dead letter over.
+    /// Parks the newest charge and returns the number of its dead letter.
     pub(crate) fn park(&mut self, now: Time) -> SubjectId {
         let charge = self.charges.last().unwrap().clone();
         let outbox = Outbox {

@@ -1,17 +1,19 @@
-//! Bringing together what is spread too thin: funds, room and holds go to one shard, from as many others as fit.
+//! Gathers thinly divided resources: funds, room and holds move to one shard, from as many others
+//! as fit.
 //!
-//! Funds move as parts of the floor, and room as parts of the cap: what stands above a shard's floor may go out, so
-//! raising the floor of one shard and lowering that of another by as much moves the right to spend without touching a
-//! bound. A hold moves with its part of the bound it counts against. What was posted stays where it is.
+//! Funds move as parts of the floor, and room moves as parts of the cap. The amount above a shard's
+//! floor may go out. Raising one shard's floor and lowering another's by the same amount therefore
+//! moves the right to spend without touching a bound. A hold moves together with a part of the
+//! affected bound. Posted money stays in place.
 //!
-//! A shard gives all it has of what is needed, so it gives once; and what the receiver has only grows. So gathering
-//! from `n` shards, `k` at a time, ends after `n / k` rounds.
+//! A shard gives all of the requested resource at once, and the receiver only gains. Gathering from
+//! `n` shards, `k` at a time, therefore ends after `n / k` rounds.
 
 use super::{ShardPart, funds, lowered, narrow, raised, room};
 use crate::ledger::balance::{Balance, Delta};
 use std::cmp::Reverse;
 
-/// Amounts of what a delta asks of a shard.
+/// Amounts of the resources that a delta asks of a shard.
 #[derive(Clone, Copy)]
 struct Stock {
     funds: i128,
@@ -30,8 +32,9 @@ impl Stock {
         }
     }
 
-    /// What a shard has of it to give. Without a bound there are no parts of it to move; beyond one, neither a part of
-    /// it nor a hold that counts against it can go.
+    /// The resources available in a shard. Without a bound, the shard has no parts of that bound to
+    /// move. Beyond a bound, the shard can give neither parts of the bound nor holds under the
+    /// bound.
     fn of(shard: &Balance, asked: Stock) -> Stock {
         let held = |amount: i64, left: Option<i128>| {
             if left.is_some_and(i128::is_negative) { 0 } else { i128::from(amount) }
@@ -69,7 +72,7 @@ impl Stock {
     }
 }
 
-/// How much the receiver can take before one of its numbers, or the delta that changes it, leaves 64 bits.
+/// The capacity of the receiver, limited by overflow of 64 bits in a number or in a delta.
 #[derive(Clone, Copy)]
 struct Space {
     floor: i128,
@@ -91,8 +94,8 @@ impl Space {
         }
     }
 
-    /// The part of `stock` that can be taken, which is then taken. A hold and the funds it is held from share the
-    /// floor's space, and so do the cap's.
+    /// Takes as much of `stock` as fits. A hold and its funds share the floor's space; the cap's
+    /// side works the same way.
     fn take(&mut self, stock: Stock) -> Stock {
         let outgoing = stock.outgoing.min(self.outgoing).min(self.floor);
         let incoming = stock.incoming.min(self.incoming).min(self.cap);
@@ -106,15 +109,15 @@ impl Space {
     }
 }
 
-/// The shard to bring things to: the one that has the most of what `delta` asks for.
+/// The receiving shard: the one with the most of the resources that `delta` asks for.
 pub(super) fn receiver(shards: &[Balance], delta: Delta) -> Option<&Balance> {
     let asked = Stock::asked(delta);
-    // A shard beyond a bound cannot take a hold on.
+    // A shard beyond a bound cannot take over a hold.
     shards.iter().filter(|shard| is_within(shard)).max_by_key(|shard| Stock::of(shard, asked).sum())
 }
 
-/// At most `parts_max` parts that add up to nothing and bring what `delta` asks for to one shard; none if nothing can
-/// be brought.
+/// At most `parts_max` parts with the sum zero. The parts collect the resources for `delta` in one
+/// shard. Empty if nothing can be collected.
 pub(super) fn gather(shards: &[Balance], delta: Delta, parts_max: usize) -> Vec<ShardPart> {
     let Some(receiver) = receiver(shards, delta) else { return Vec::new() };
     let asked = Stock::asked(delta);
@@ -141,7 +144,7 @@ fn is_within(shard: &Balance) -> bool {
     funds(shard).is_none_or(|funds| funds >= 0) && room(shard).is_none_or(|room| room >= 0)
 }
 
-/// What a shard does that gives `given`, or takes it if it is below zero.
+/// The part of a shard for giving `given`; a negative amount is taken.
 fn part(shard: &Balance, given: Stock) -> ShardPart {
     let floor = given.outgoing.saturating_add(given.funds);
     let cap = given.incoming.saturating_add(given.room).saturating_neg();

@@ -1,11 +1,12 @@
-//! Refilling one shard: where a write does not fit its shard but another has plenty, the plenty is shared, so that the
-//! next write to this shard fits.
+//! Refills one shard. If a write does not fit its shard but another has plenty, the two share, so
+//! the next write to this shard fits.
 
 use super::{ShardPart, lowered, raised};
 use crate::ledger::balance::{Balance, BalanceRefusal, Delta};
 
-/// The parts by which the shard `wanted` takes all of `delta`, with a part of the bound of the shard that has most:
-/// what is needed, and as much more as makes the two equal. Nothing if that shard has not enough.
+/// The parts by which the shard `wanted` takes all of `delta`, with a part of the bound of the
+/// richest shard. The transfer covers the need and then makes both shards equal. `None` if the
+/// richest shard has too little.
 pub fn refill(shards: &[Balance], wanted: u8, delta: Delta) -> Option<Vec<ShardPart>> {
     let own = shards.iter().find(|shard| shard.shard == wanted)?;
     let (need, has): (i128, fn(&Balance) -> i128) = match own.moved(delta) {
@@ -51,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dry_shard_gets_half_of_the_plenty() {
+    fn an_empty_shard_gets_half_of_the_richest_one() {
         let shards =
             [shard(0, 1_000, Some(0), None), shard(1, 0, Some(0), None), shard(2, 10, Some(0), None)];
         let parts = refill(&shards, 1, debit(4)).unwrap();
@@ -69,20 +70,20 @@ mod tests {
     }
 
     #[test]
-    fn all_of_the_plenty_is_given_where_all_is_needed() {
+    fn a_refill_gives_everything_if_everything_is_needed() {
         let shards = [shard(0, 4, Some(0), None), shard(1, 0, Some(0), None)];
         let parts = refill(&shards, 1, debit(4)).unwrap();
         assert_eq!((parts[0].delta.floor, parts[1].delta.floor), (4, -4));
     }
 
     #[test]
-    fn a_shard_beyond_its_bound_is_not_helped_by_what_only_covers_the_write() {
+    fn a_shard_beyond_its_bound_needs_more_than_the_delta() {
         let shards = [shard(0, 4, Some(0), None), shard(1, -5, Some(0), None)];
         assert_eq!(refill(&shards, 1, debit(4)), None);
     }
 
     #[test]
-    fn what_no_single_shard_has_is_left_to_the_plan() {
+    fn a_delta_beyond_every_single_shard_is_left_to_the_plan() {
         let shards = [shard(0, 5, Some(0), None), shard(1, 0, Some(0), None), shard(2, 5, Some(0), None)];
         assert_eq!(refill(&shards, 1, debit(6)), None);
         assert_eq!(refill(&shards, 7, debit(1)), None, "no such shard");
@@ -91,7 +92,8 @@ mod tests {
     }
 
     proptest! {
-        /// Every part fits its shard, the parts add up to the delta, and the parts of the bounds to nothing.
+        /// Asserts that every part fits its shard, the parts add up to the delta, and the parts of
+        /// the bounds add up to zero.
         #[test]
         fn parts_fit_and_add_up(
             posted in prop::collection::vec(0_i64..1_000, 2..6),

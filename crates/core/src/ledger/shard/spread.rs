@@ -1,17 +1,17 @@
-//! A delta over several shards, in few parts: from the shards that have the most of what is asked for.
+//! Divides a delta over several shards in few parts, starting with the richest shards.
 
 use super::gather::receiver;
 use super::{ShardPart, funds, narrow, room};
 use crate::ledger::balance::{Balance, BalanceRefusal, Delta};
 use std::cmp::Reverse;
 
-/// More than any shard or account has: where there is no bound.
+/// More than any shard or account has; stands for "no bound".
 const NO_END: i128 = 1 << 100;
 
-/// What one shard is to do. Its numbers have the signs of the whole delta's.
+/// The part of one shard. Its numbers have the signs of the whole delta's.
 struct Draft<'a> {
     shard: &'a Balance,
-    /// Whether this shard comes before all others: things were gathered there, or would be.
+    /// Whether this shard comes first: resources were gathered there, or would be.
     leads: bool,
     posted: i128,
     outgoing: i128,
@@ -23,29 +23,30 @@ impl Draft<'_> {
         self.posted != 0 || self.outgoing != 0 || self.incoming != 0
     }
 
-    /// What may go out of the shard in all. What is beyond the floor may not, but what is released there may.
+    /// The amount that may go out of the shard in all. Money beyond the floor may not, but money
+    /// released there may.
     fn funds(&self) -> i128 {
         let own = funds(self.shard).map_or(NO_END, |funds| funds.max(0));
         own.saturating_sub(self.outgoing).saturating_add(self.posted)
     }
 
-    /// What may come into the shard in all.
+    /// The amount that may come into the shard in all.
     fn room(&self) -> i128 {
         let own = room(self.shard).map_or(NO_END, |room| room.max(0));
         own.saturating_sub(self.incoming).saturating_sub(self.posted)
     }
 
-    /// How far a number of the shard is from the largest there is.
+    /// The distance of a shard's number from the largest number.
     fn below_max(value: i64) -> i128 {
         i128::from(i64::MAX).saturating_sub(i128::from(value))
     }
 }
 
-/// Spreads `delta`, which the account as a whole allows.
+/// Divides `delta`, which the account as a whole allows.
 ///
-/// What is released is spread first, then what is posted, then what is reserved. Each step keeps every shard within
-/// its bounds, and leaves the steps after it as much in all as the account has, wherever it was taken. So only numbers
-/// at the end of 64 bits make a step fail.
+/// The released amount is divided first, then the posted, then the reserved amount. Every step
+/// keeps all shards within bounds and preserves the account's total for the later steps. Only
+/// numbers at the limit of 64 bits can make a step fail.
 pub(super) fn spread<'a>(shards: &'a [Balance], delta: Delta) -> Result<Vec<ShardPart>, BalanceRefusal> {
     let leading = receiver(shards, delta).map(|shard| shard.shard);
     let draft = |shard: &'a Balance| {
@@ -101,7 +102,7 @@ pub(super) fn spread<'a>(shards: &'a [Balance], delta: Delta) -> Result<Vec<Shar
     Ok(drafts.iter().filter(|draft| draft.is_used()).map(part).collect())
 }
 
-/// Shares `amount` out: first to shards that are to be used anyway, then to those that take the most.
+/// Divides `amount`: first over shards in use anyway, then over shards with the largest capacity.
 fn share(
     drafts: &mut [Draft<'_>],
     amount: i128,
@@ -120,7 +121,7 @@ fn share(
     if rest == 0 { Ok(()) } else { Err(short) }
 }
 
-/// Shares are not above the whole, which has 64 bits.
+/// Shares do not exceed the whole, which fits 64 bits.
 fn part(draft: &Draft<'_>) -> ShardPart {
     let delta = Delta {
         posted: narrow(draft.posted),

@@ -1,8 +1,8 @@
-//! A hint that there may be news of a payment: work that only waits to be tried again is looked at now.
+//! Handles a hint that a payment may have news: waiting work is retried now.
 //!
-//! A hint is never evidence. It brings a question forward that would be asked anyway, under the same rules; what follows
-//! is the provider's answer to that question. Waits are drawn at random and may be nothing at all, so no rule rests on
-//! them; what a rule does rest on, a hint leaves alone.
+//! A hint is never evidence. It advances a query or call that is due later anyway, and the
+//! provider's answer decides. Retry delays are random and may be zero, so no rule depends on them.
+//! A hint leaves every delay alone that a rule depends on.
 
 use super::next::{ERRORS_BEFORE_QUERY, NextCall, next};
 use crate::idempotency::claim::{Claim, ClaimState, Custody};
@@ -10,15 +10,20 @@ use crate::outbox::Outbox;
 use crate::payments::provider::Rules;
 use crate::types::time::Time;
 
-/// The work, due now; nothing if it must stay as it is.
+/// The work with its due time moved to now; `None` if the hint must not change it.
 ///
-/// It stays where somebody is at work (their lease says when it is over, and their next write expects the row as they
-/// know it), where certainly nothing was executed (there is nothing to learn, and each call that changes nothing counts
-/// against the payment), and where nothing can be learnt before the provider is quiescent. Where nobody can be asked,
-/// answers that say nothing bring a human closer; after the first few of them hints bring no more.
+/// The hint changes nothing in these cases:
+///
+/// - A holder has the lease. Its next write expects the row unchanged.
+/// - Certainly nothing was executed. There is no news, and calls without effect count against the
+///   payment.
+/// - The work is due already.
+/// - The provider cannot be queried and keeps sending server errors. Each error brings parking
+///   closer.
+/// - No evidence is available before the provider is quiescent.
 pub fn hint(rules: &Rules, claim: &Claim, outbox: &Outbox, now: Time) -> Option<Outbox> {
-    let waits = match claim.state {
-        ClaimState::Uncertain(Custody::Waiting { .. }) => outbox.due_at > now,
+    let is_waiting_in_doubt = match claim.state {
+        ClaimState::Uncertain(Custody::Waiting { .. }) => outbox.history.unknown,
         ClaimState::InFlight(_)
         | ClaimState::FailedRetry { .. }
         | ClaimState::Uncertain(Custody::Held(_))
@@ -26,9 +31,10 @@ pub fn hint(rules: &Rules, claim: &Claim, outbox: &Outbox, now: Time) -> Option<
         | ClaimState::FailedTerminal(_)
         | ClaimState::Expired { .. } => false,
     };
-    let history = &outbox.history;
-    let patient = rules.queryable || history.server_errors < ERRORS_BEFORE_QUERY;
-    if !waits || !history.unknown || !patient {
+    if !is_waiting_in_doubt || outbox.due_at <= now {
+        return None;
+    }
+    if !rules.queryable && outbox.history.server_errors >= ERRORS_BEFORE_QUERY {
         return None;
     }
     match next(rules, outbox, claim.attempts.saturating_add(1), now) {

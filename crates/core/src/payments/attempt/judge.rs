@@ -1,8 +1,8 @@
-//! Judging an attempt: what the provider's word means for the step that was tried.
+//! Judges an attempt: the meaning of the provider's answer for the attempted step.
 //!
-//! An outcome that may have charged never becomes terminal by counting.
+//! Counting attempts never makes an outcome terminal that may have charged.
 
-use super::next::{quiescent_at, recognised};
+use super::next::{is_recognised, quiescent_at};
 use crate::outbox::{History, ParkReason};
 use crate::payments::charge::{FailureCode, PaymentFailure};
 use crate::payments::provider::{
@@ -11,66 +11,60 @@ use crate::payments::provider::{
 use crate::types::asset::Asset;
 use crate::types::time::{Span, Time};
 
-/// What an attempt means for its step.
+/// The verdict on an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttemptVerdict {
-    /// It was done, as the provider says.
+    /// The provider executed the step.
     Done(Approval),
-    /// It was certainly not done, and will not be.
+    /// The step was certainly not executed and never will be.
     Failed {
-        /// Why.
         failure: PaymentFailure,
-        /// The provider's reference, where it made one.
+        /// The provider's reference, where known.
         reference: Option<String>,
     },
-    /// Certainly nothing happened; try again.
+    /// The call certainly had no effect; try again.
     Retry {
-        /// The provider's own wish for a pause.
+        /// The provider's requested pause.
         at_least: Span,
-        /// What is now known.
         history: History,
     },
-    /// Perhaps something happened; seek evidence.
+    /// The call may have had an effect; look for evidence.
     Doubt {
-        /// Evidence cannot be had before this instant.
+        /// The earliest instant at which evidence is possible.
         not_before: Time,
-        /// What is now known.
         history: History,
     },
-    /// A human is needed.
+    /// Only a human can continue.
     Park {
-        /// Why.
         reason: ParkReason,
-        /// The provider's reference, where it gave one.
+        /// The provider's reference, where known.
         reference: Option<String>,
     },
 }
 
-/// The facts an attempt is judged on.
+/// The facts that an attempt is judged on.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
-    /// The step that was tried.
     pub step: ProviderStep,
-    /// What it was to take or to give, in minor units.
+    /// The amount of the step, in minor units of `asset`.
     pub amount_minor: i64,
-    /// Of what.
     pub asset: Asset,
-    /// What was known before it.
+    /// The history before the attempt.
     pub history: &'a History,
     /// The payment's public reference, which the provider must repeat.
     pub reference: &'a str,
-    /// How many calls without effect are allowed.
+    /// The number of allowed calls without effect.
     pub attempts_max: u32,
-    /// When the attempt ended.
+    /// The time at which the attempt ended.
     pub now: Time,
 }
 
 /// Judges the outcome of a call.
 pub fn judge_outcome(attempt: Attempt<'_>, rules: &Rules, outcome: &ProviderOutcome) -> AttemptVerdict {
     match outcome {
-        ProviderOutcome::Approved(approval) => approved(attempt, approval),
+        ProviderOutcome::Approved(approval) => judge_approval(attempt, approval),
         ProviderOutcome::Declined(_) if decline_is_one_of_several(attempt.history, rules, attempt.now) => {
-            AttemptVerdict::Doubt { not_before: attempt.now, history: *attempt.history }
+            still_in_doubt(attempt)
         }
         ProviderOutcome::Declined(decline) => AttemptVerdict::Failed {
             failure: PaymentFailure {
@@ -79,32 +73,51 @@ pub fn judge_outcome(attempt: Attempt<'_>, rules: &Rules, outcome: &ProviderOutc
             },
             reference: decline.reference.clone(),
         },
-        // A rejection answers this call only: an earlier one under the same key may have been executed. It may not even be
-        // the provider's, but that of something in between that knows no keys.
+        // A rejection answers this call only; an earlier call with the same key may have been
+        // executed. The rejection may also come from a proxy that knows nothing about keys.
         ProviderOutcome::Rejected(_) if attempt.history.unknown => {
             let mut history = *attempt.history;
             history.server_errors = history.server_errors.saturating_add(1);
             AttemptVerdict::Doubt { not_before: attempt.now, history }
         }
-        ProviderOutcome::Rejected(rejection) => failed(match rejection.fault {
+        ProviderOutcome::Rejected(rejection) => failed_with(match rejection.fault {
             ProviderFault::Request => FailureCode::GatewayRejected,
             ProviderFault::Credentials => FailureCode::GatewayUnauthorized,
         }),
-        ProviderOutcome::Busy { retry_after } => without_effect(attempt, retry_after.unwrap_or(Span::ZERO)),
-        ProviderOutcome::NotSent => without_effect(attempt, Span::ZERO),
-        ProviderOutcome::Unknown(cause) => doubt(attempt, *cause),
+        ProviderOutcome::Busy { retry_after } => {
+            judge_without_effect(attempt, retry_after.unwrap_or(Span::ZERO))
+        }
+        ProviderOutcome::NotSent => judge_without_effect(attempt, Span::ZERO),
+        ProviderOutcome::Unknown(cause) => judge_unknown(attempt, *cause),
     }
 }
 
-/// Judges what a status query found.
+/// Judges the result of a status query.
 pub fn judge_query(attempt: Attempt<'_>, rules: &Rules, found: &LookupResult) -> AttemptVerdict {
     match found {
         LookupResult::Payment(outcome @ (ProviderOutcome::Approved(_) | ProviderOutcome::Declined(_))) => {
             judge_outcome(attempt, rules, outcome)
         }
+        LookupResult::Payment(
+            ProviderOutcome::Rejected(_)
+            | ProviderOutcome::Busy { .. }
+            | ProviderOutcome::NotSent
+            | ProviderOutcome::Unknown(_),
+        ) => {
+            // The payment exists without a final state. Once the provider has forgotten the key, no
+            // repetition can complete it.
+            let forgotten =
+                rules.dedup_window.is_some() && !is_recognised(rules, attempt.history, attempt.now);
+            if forgotten { park(ParkReason::NoEvidence) } else { still_in_doubt(attempt) }
+        }
         LookupResult::Several => park(ParkReason::Contradiction),
-        LookupResult::Nothing if attempt.now >= quiescent_at(rules, attempt.history) => {
-            // Proof: nothing was executed and nothing can still arrive. A fresh key leaves stored errors behind.
+        // The payment may not have arrived yet, or may not be visible yet.
+        LookupResult::Nothing if attempt.now < quiescent_at(rules, attempt.history) => {
+            still_in_doubt(attempt)
+        }
+        LookupResult::Nothing => {
+            // Proof that nothing was executed and nothing can still arrive. The next generation has
+            // a fresh key and so avoids stored errors.
             let history = History {
                 generation: attempt.history.generation.saturating_add(1),
                 idle_calls: attempt.history.idle_calls,
@@ -112,40 +125,26 @@ pub fn judge_query(attempt: Attempt<'_>, rules: &Rules, found: &LookupResult) ->
             };
             AttemptVerdict::Doubt { not_before: attempt.now, history }
         }
-        // It is there, has been for longer than the provider remembers keys, and still has no end.
-        LookupResult::Payment(
-            ProviderOutcome::Rejected(_)
-            | ProviderOutcome::Busy { .. }
-            | ProviderOutcome::NotSent
-            | ProviderOutcome::Unknown(_),
-        ) if rules.dedup_window.is_some() && !recognised(rules, attempt.history, attempt.now) => {
-            park(ParkReason::NoEvidence)
-        }
-        // It is there but not at its end, or it is not visible yet, or the question was not answered.
-        LookupResult::Payment(
-            ProviderOutcome::Rejected(_)
-            | ProviderOutcome::Busy { .. }
-            | ProviderOutcome::NotSent
-            | ProviderOutcome::Unknown(_),
-        )
-        | LookupResult::Nothing
-        | LookupResult::Unclear(_) => {
-            AttemptVerdict::Doubt { not_before: attempt.now, history: *attempt.history }
-        }
+        LookupResult::Unclear(_) => still_in_doubt(attempt),
     }
 }
 
-/// Where the provider may execute a repeated call on its own, a decline speaks for that call only: an earlier one may
-/// still arrive and be approved until the provider is quiescent.
+const fn still_in_doubt(attempt: Attempt<'_>) -> AttemptVerdict {
+    AttemptVerdict::Doubt { not_before: attempt.now, history: *attempt.history }
+}
+
+/// Whether a decline may leave another call undecided. If repetitions execute separately, the
+/// decline covers only the last call. Until quiescence, the provider may still approve an earlier
+/// call.
 pub fn decline_is_one_of_several(history: &History, rules: &Rules, now: Time) -> bool {
     let repeats = rules.dedup_window.is_none() || rules.reexecutes_errors;
     history.unknown && repeats && now < quiescent_at(rules, history)
 }
 
-/// The provider's word is taken only if it says what we asked for: how the money stands, how much, in which currency,
-/// for which payment. A void leaves no amount behind to compare.
-fn approved(attempt: Attempt<'_>, approval: &Approval) -> AttemptVerdict {
-    let amount = match attempt.step {
+/// Accepts an approval only if it matches our request: state of the money, amount, asset and
+/// payment reference. A void has no amount to compare.
+fn judge_approval(attempt: Attempt<'_>, approval: &Approval) -> AttemptVerdict {
+    let amount_matches = match attempt.step {
         ProviderStep::Void => true,
         ProviderStep::Charge
         | ProviderStep::Authorize
@@ -155,10 +154,10 @@ fn approved(attempt: Attempt<'_>, approval: &Approval) -> AttemptVerdict {
             approval.amount_minor == attempt.amount_minor && approval.asset == Some(attempt.asset)
         }
     };
-    let same = amount
+    let matches = amount_matches
         && approval.stands == attempt.step.leads_to()
         && approval.payment.as_deref().is_none_or(|payment| payment == attempt.reference);
-    if same {
+    if matches {
         AttemptVerdict::Done(approval.clone())
     } else {
         AttemptVerdict::Park {
@@ -168,12 +167,12 @@ fn approved(attempt: Attempt<'_>, approval: &Approval) -> AttemptVerdict {
     }
 }
 
-const fn failed(code: FailureCode) -> AttemptVerdict {
+const fn failed_with(code: FailureCode) -> AttemptVerdict {
     AttemptVerdict::Failed { failure: PaymentFailure { code, decline_code: None }, reference: None }
 }
 
-/// The call was held back by the circuit breaker: it does not count as an attempt.
-pub fn held_back(attempt: Attempt<'_>, at_least: Span) -> AttemptVerdict {
+/// Judges a call that the circuit breaker held back. Such a call does not count as an attempt.
+pub fn judge_held_back(attempt: Attempt<'_>, at_least: Span) -> AttemptVerdict {
     let history = *attempt.history;
     if history.unknown {
         return AttemptVerdict::Doubt { not_before: attempt.now.plus(at_least), history };
@@ -181,25 +180,25 @@ pub fn held_back(attempt: Attempt<'_>, at_least: Span) -> AttemptVerdict {
     AttemptVerdict::Retry { at_least, history }
 }
 
-fn without_effect(attempt: Attempt<'_>, at_least: Span) -> AttemptVerdict {
+fn judge_without_effect(attempt: Attempt<'_>, at_least: Span) -> AttemptVerdict {
     let mut history = *attempt.history;
     history.idle_calls = history.idle_calls.saturating_add(1);
     if history.unknown {
-        // An earlier attempt may have charged: this one only taught us to wait.
+        // An earlier attempt may have charged; the current attempt only asks us to wait.
         return AttemptVerdict::Doubt { not_before: attempt.now.plus(at_least), history };
     }
     if history.idle_calls >= attempt.attempts_max {
-        return failed(FailureCode::GatewayUnavailable);
+        return failed_with(FailureCode::GatewayUnavailable);
     }
     AttemptVerdict::Retry { at_least, history }
 }
 
-fn doubt(attempt: Attempt<'_>, cause: Cause) -> AttemptVerdict {
+fn judge_unknown(attempt: Attempt<'_>, cause: Cause) -> AttemptVerdict {
     let mut history = *attempt.history;
     history.unknown = true;
     history.last_sent_at = attempt.now;
     history.server_errors = match cause {
-        // An answer that says nothing may be stored and said again, as an error may.
+        // The provider may store and replay an unreadable answer, like an error.
         Cause::ServerError | Cause::Unreadable => history.server_errors.saturating_add(1),
         Cause::Timeout | Cause::Cut | Cause::InProgress => history.server_errors,
     };

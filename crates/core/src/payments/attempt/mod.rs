@@ -1,4 +1,4 @@
-//! One attempt at one step: what to do next, what came of it, and going on where somebody else stopped.
+//! One attempt at one step: choose the call, judge its outcome, and take over from a lost holder.
 
 pub mod hint;
 pub mod judge;

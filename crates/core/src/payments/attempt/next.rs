@@ -1,48 +1,53 @@
-//! What to do next for a payment whose work is due: call, ask, wait or call a human. Never a guess.
+//! Chooses the next action for due work: call, query, wait or park. The choice is never a guess.
 
 use crate::outbox::{History, Outbox, ParkReason};
 use crate::payments::provider::Rules;
 use crate::types::time::{Span, Time};
 
-/// The next thing to do.
+/// The next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextCall {
-    /// Call the provider with the key of this generation.
+    /// Call the provider with the key of the current generation.
     Call,
-    /// Ask the provider what it knows.
+    /// Query the provider for the payment.
     Query,
-    /// Nothing can be learnt before this instant.
+    /// The earliest instant at which evidence is possible.
     Wait(Time),
-    /// Only a human can go on.
+    /// Only a human can continue.
     Park(ParkReason),
 }
 
-/// Server errors, or answers that say nothing, after which a provider is asked every other time: it may have stored its
-/// error and repeat it for as long as it remembers the key.
+/// Server errors or unreadable answers after which every second attempt is a query. The provider
+/// may store and replay an error for as long as the key is remembered.
 pub(super) const ERRORS_BEFORE_QUERY: u32 = 2;
-/// Server errors after which it is only asked: every further call would put off the moment when "not found" is proof.
-/// So many in a row are no bad luck any more.
-const ERRORS_BEFORE_SILENCE: u32 = 20;
+/// Server errors after which no more calls are made. Every further call would delay the instant at
+/// which "not found" is proof, and twenty errors in a row are no coincidence.
+const ERRORS_BEFORE_CALLS_END: u32 = 20;
 
-/// Decides the next thing to do for `outbox` at `now`. `attempt` counts the claim's attempts.
+/// Chooses the next action for `outbox` at `now`. `attempt` counts the claim's attempts.
 pub fn next(rules: &Rules, outbox: &Outbox, attempt: u32, now: Time) -> NextCall {
-    if let Some(park) = outbox.parked {
-        return NextCall::Park(park);
+    if let Some(reason) = outbox.parked {
+        return NextCall::Park(reason);
     }
     let history = &outbox.history;
     if !history.unknown {
+        // No call can have had an effect, so a new one is safe.
         return NextCall::Call;
     }
-    // Something may have been executed: from here on a call must be one the provider recognises as the same.
-    if recognised(rules, history, now) {
-        let stuck = history.server_errors >= ERRORS_BEFORE_QUERY;
-        let silent = history.server_errors >= ERRORS_BEFORE_SILENCE;
-        if !rules.queryable {
-            // The same nothing again and again, and nobody to ask: a human can find out more.
-            return if silent { NextCall::Park(ParkReason::NoEvidence) } else { NextCall::Call };
-        }
-        return if silent || (stuck && attempt.is_multiple_of(2)) { NextCall::Query } else { NextCall::Call };
+    // A call may have had an effect. Only a repetition that the provider recognises is safe.
+    if is_recognised(rules, history, now) {
+        let errors = history.server_errors;
+        let calls_end = errors >= ERRORS_BEFORE_CALLS_END;
+        let query_is_due = errors >= ERRORS_BEFORE_QUERY && attempt.is_multiple_of(2);
+        return if rules.queryable && (calls_end || query_is_due) {
+            NextCall::Query
+        } else if calls_end {
+            NextCall::Park(ParkReason::NoEvidence)
+        } else {
+            NextCall::Call
+        };
     }
+    // Only proof is left: a query after quiescence.
     if !rules.queryable {
         return NextCall::Park(ParkReason::NoEvidence);
     }
@@ -50,9 +55,10 @@ pub fn next(rules: &Rules, outbox: &Outbox, attempt: u32, now: Time) -> NextCall
     if now < quiet_at { NextCall::Wait(quiet_at) } else { NextCall::Query }
 }
 
-/// Whether a repeated call is sure to be recognised: well inside the window, and by a provider that never executes a
-/// key again. One that does so after its own errors may have given one we never saw.
-pub(super) fn recognised(rules: &Rules, history: &History, now: Time) -> bool {
+/// Whether the provider certainly recognises a repeated call. Half of the deduplication window is
+/// the safety margin. A provider may execute a key again after an error, and the error may have
+/// been lost on the way to us.
+pub(super) fn is_recognised(rules: &Rules, history: &History, now: Time) -> bool {
     let Some(window) = rules.dedup_window else {
         return false;
     };
@@ -60,11 +66,13 @@ pub(super) fn recognised(rules: &Rules, history: &History, now: Time) -> bool {
     now < history.first_sent_at.plus(half) && !rules.reexecutes_errors
 }
 
-/// From this instant on, "not found" is proof: nothing can still be sent or arrive, and every effect is visible.
+/// The instant from which "not found" is proof: no request can still leave or arrive, and every
+/// effect is visible.
 ///
-/// After a take-over `last_sent_at` is only when the lost holder could last begin a call; its bytes may leave up to
-/// `send_within` later. A call whose outcome is known to be unknown has left by then, and waits this long for nothing:
-/// the history does not say which of the two it was, and too late is safe.
+/// After a takeover, `last_sent_at` is the last instant at which the lost holder could begin a
+/// call. Its bytes may leave up to `send_within` later. A call of our own has left by then and
+/// needs no such wait. The history does not distinguish the two cases, and waiting too long is
+/// safe.
 pub fn quiescent_at(rules: &Rules, history: &History) -> Time {
     let left_by = history.last_sent_at.plus(rules.send_within);
     left_by.plus(rules.late_delivery).plus(rules.query_lag).plus(Span::from_ms(1))
@@ -124,18 +132,18 @@ mod tests {
     }
 
     #[test]
-    fn a_clean_history_is_called() {
+    fn a_clean_history_leads_to_a_call() {
         assert_eq!(next(&STRIPE, &outbox(sent(false, 5)), 3, at(9_999)), NextCall::Call);
     }
 
     #[test]
-    fn an_unknown_one_is_called_again_only_while_the_provider_remembers() {
+    fn an_unknown_call_is_repeated_only_while_the_provider_remembers_it() {
         assert_eq!(next(&STRIPE, &outbox(sent(true, 0)), 2, at(719)), NextCall::Call);
         assert_eq!(next(&STRIPE, &outbox(sent(true, 0)), 2, at(720)), NextCall::Query);
     }
 
     #[test]
-    fn stored_errors_are_asked_about_every_other_time() {
+    fn repeated_errors_lead_to_a_query_every_other_time() {
         let stuck = outbox(sent(true, 2));
         assert_eq!(next(&STRIPE, &stuck, 3, at(1)), NextCall::Call);
         assert_eq!(next(&STRIPE, &stuck, 4, at(1)), NextCall::Query);
@@ -147,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_asked_about_and_says_nothing_again_and_again_is_a_humans() {
+    fn endless_errors_without_queries_are_parked() {
         let rules = Rules { queryable: false, ..STRIPE };
         assert_eq!(next(&rules, &outbox(sent(true, 19)), 4, at(1)), NextCall::Call);
         assert_eq!(next(&rules, &outbox(sent(true, 20)), 4, at(1)), NextCall::Park(ParkReason::NoEvidence));
     }
 
     #[test]
-    fn without_deduplication_nothing_is_asked_before_quiescence() {
+    fn without_deduplication_nothing_is_queried_before_quiescence() {
         let rules = Rules { dedup_window: None, ..STRIPE };
         let quiet = Time::EPOCH.plus(Span::from_ms(140_001));
         assert_eq!(next(&rules, &outbox(sent(true, 0)), 2, at(1)), NextCall::Wait(quiet));
@@ -172,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn without_any_evidence_a_human_is_called() {
+    fn without_any_evidence_the_work_is_parked() {
         let rules = Rules { dedup_window: None, queryable: false, ..STRIPE };
         assert_eq!(next(&rules, &outbox(sent(true, 0)), 2, at(1)), NextCall::Park(ParkReason::NoEvidence));
     }

@@ -1,4 +1,5 @@
-//! Going on with work somebody else began, or that was put off. Resume is the same path as start.
+//! Takes over work from a lost holder, or resumes work that was put off. Resume is the same path as
+//! start.
 
 use crate::audit::{AuditKind, AuditRecord, record_id};
 use crate::idempotency::claim::{Claim, ClaimEvent, IllegalMove, LeasePolicy};
@@ -6,18 +7,18 @@ use crate::outbox::Outbox;
 use crate::types::id::Holder;
 use crate::types::time::Time;
 
-/// A claim in new hands, to be committed before anything else is done for it.
+/// A claim under a new lease. Commit before any other action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resumption {
-    /// The record under a higher fence.
+    /// The claim under a higher fence.
     pub claim: Claim,
-    /// The work, due again when the new lease is over.
+    /// The work, due when the new lease ends.
     pub outbox: Outbox,
-    /// The audit record.
     pub audit: AuditRecord,
 }
 
-/// Takes the work over for `holder`. Whoever held a lease before may have begun to call the provider until it ended.
+/// Takes over the work for `holder`. A previous holder may have begun a provider call at any time
+/// until its lease ended.
 pub fn take_over(
     claim: &Claim,
     outbox: &Outbox,
@@ -32,8 +33,8 @@ pub fn take_over(
         Outbox { due_at: lease.until, revision: outbox.revision.saturating_add(1), ..outbox.clone() };
     let abandoned = claim.state.lease().is_some();
     if abandoned {
-        // The lease bounds when a call begins, not when its bytes leave: one begun just before now may still be sent.
-        // For how long, the rules say when quiescence is asked for.
+        // The lease bounds the beginning of a call, not the departure of its bytes. A call that
+        // began just before now may still be sent; the rules for quiescence account for it.
         outbox.history.unknown = true;
         outbox.history.last_sent_at = now;
     }

@@ -1,4 +1,4 @@
-//! Creating a charge: the claim, the charge, its work and its first audit record, as one decision.
+//! Creates a charge: claim, charge, outbox row and first audit record, as one decision.
 
 use super::{Charge, ChargeOrder, ChargeStatus, ChargeSums, Wallet};
 use crate::audit::{AuditKind, AuditRecord, record_id};
@@ -17,33 +17,28 @@ use std::sync::Arc;
 /// A valid request to charge.
 #[derive(Clone, Debug)]
 pub struct CreateCharge {
-    /// Who asks, under which key.
     pub request: Request,
-    /// What to charge.
     pub wanted: NewCharge,
 }
 
-/// What a client asks for.
+/// The client's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewCharge {
-    /// How much.
     pub amount: Money,
-    /// The provider's token for the means of payment.
+    /// The provider's token of the payment method.
     pub payment_method: Masked<String>,
-    /// Capture at once, or only hold.
+    /// Whether to capture at once; otherwise the amount is only held.
     pub capture: bool,
-    /// The account to credit; absent means the tenant's main one of the currency.
+    /// The account to credit; `None` means the tenant's main account of the currency.
     pub destination: Option<AccountId>,
-    /// What a wallet pays of it: money is moved in the ledger and at the provider, or neither.
+    /// The wallet's part of the amount. Ledger and provider move their parts together or not at
+    /// all.
     pub wallet: Option<Wallet>,
-    /// The client's own words.
     pub description: Option<Masked<String>>,
-    /// The client's own pairs.
     pub metadata: BTreeMap<String, Masked<String>>,
 }
 
 impl NewCharge {
-    /// The saga it is.
     pub const fn flow(&self) -> Flow {
         match (self.wallet, self.capture) {
             (Some(_), _) => Flow::Split,
@@ -52,7 +47,7 @@ impl NewCharge {
         }
     }
 
-    /// The order, once its destination is known.
+    /// The order, with its destination resolved.
     pub fn order(self, destination: AccountId) -> ChargeOrder {
         ChargeOrder {
             amount: self.amount,
@@ -66,25 +61,23 @@ impl NewCharge {
     }
 }
 
-/// What the world adds to a decision.
+/// The ids, the time and the randomness that the decision needs.
 #[derive(Clone, Debug)]
 pub struct ChargeIds {
-    /// The charge's id.
     pub charge: ChargeId,
-    /// The number of what it reserves in a wallet, if it does.
+    /// The id of the reservation in a wallet, if there is a wallet.
     pub hold: Option<HoldId>,
-    /// The store's time.
     pub now: Time,
-    /// Chance for the audit record's id.
+    /// Randomness for the audit record's id.
     pub chance: u128,
-    /// The process that will execute.
+    /// The process that executes the charge.
     pub holder: Holder,
-    /// The account that will be credited.
+    /// The account to credit.
     pub destination: AccountId,
 }
 
-/// Decides a creation. `expired` is the record whose key is free again and is claimed anew. Nothing if the flow has no
-/// step to begin with, which a test of the flows excludes.
+/// Decides a creation. `expired` is the claim whose key is free again and is reused. `None` if the
+/// flow does not begin with a provider call, which a test excludes.
 pub fn decide(
     command: CreateCharge,
     provider: ProviderBinding,
@@ -95,8 +88,8 @@ pub fn decide(
     let (charge, now) = (minted.charge, minted.now);
     let lease = lease.grant(minted.holder, now);
     let request = command.request;
-    let Transition { ledger, onward } = flow::begin(command.wanted.flow())?;
-    let AfterStep::Call(_, saga) = onward else { return None };
+    let Transition { ledger, next } = flow::begin(command.wanted.flow())?;
+    let AfterStep::Call(_, saga) = next else { return None };
     let claim = request.claim(charge.into(), Resource::Charge, ClaimState::InFlight(lease), now, expired);
     let outbox = Outbox {
         id: charge.into(),

@@ -1,4 +1,4 @@
-//! A charge: the resource clients see, and the decisions that move it.
+//! A charge: the clients' resource, and the legal transitions.
 
 pub mod create;
 
@@ -10,111 +10,98 @@ use crate::types::time::Time;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A charge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charge {
-    /// Minted with the claim.
     pub id: ChargeId,
-    /// Whose it is.
     pub tenant: TenantId,
-    /// What was asked for. It never changes, so copies of the charge share it.
+    /// The client's order. Never changes, so copies of the charge share the order.
     pub order: Arc<ChargeOrder>,
-    /// Where it stands.
     pub status: ChargeStatus,
-    /// What was taken and given back so far.
     pub sums: ChargeSums,
-    /// The capture or void that is under way.
+    /// The capture or void in progress.
     pub working: Option<OperationId>,
-    /// The provider and endpoint it is bound to for life; charges of old stores know only the profile.
+    /// The provider and endpoint, fixed for the charge's life.
     pub provider: ProviderBinding,
-    /// The provider's reference, once it gave one.
+    /// The provider's reference, once known.
     pub provider_reference: Option<String>,
-    /// Why it failed, if it did.
     pub failure: Option<PaymentFailure>,
-    /// Minted with the claim.
     pub created_at: Time,
-    /// Grows with every write of the row.
     pub revision: u64,
 }
 
-/// What a charge took and gave back, in minor units of its currency. Only the provider's part of it: what a wallet paid
-/// stands in the ledger alone.
+/// The captured and refunded amounts, in minor units of the charge's currency. They cover the
+/// provider's part; the ledger alone records a wallet's part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChargeSums {
-    /// Taken.
     pub captured: i64,
-    /// Given back.
     pub refunded: i64,
-    /// Being given back: reserved by refunds under way.
+    /// Reserved by refunds in progress.
     pub refunding: i64,
 }
 
 impl ChargeSums {
-    /// What may still be given back.
+    /// The remaining refundable amount.
     pub const fn refundable(&self) -> i64 {
         self.captured.saturating_sub(self.refunded).saturating_sub(self.refunding)
     }
 
-    /// Whether no more was given back than was taken.
+    /// Whether refunds, including those in progress, stay within the captured amount.
     pub const fn are_sound(&self) -> bool {
         self.refunded >= 0 && self.refunding >= 0 && self.captured >= 0 && self.refundable() >= 0
     }
 }
 
-/// What a client asked for; fixed at creation.
+/// The client's order, fixed at creation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChargeOrder {
-    /// How much.
     pub amount: Money,
-    /// The provider's token for the means of payment.
+    /// The provider's token of the payment method.
     pub payment_method: Masked<String>,
-    /// Capture at once, or only hold.
+    /// Whether to capture at once; otherwise the amount is only held.
     pub capture: bool,
-    /// The account credited.
+    /// The account to credit.
     pub destination: AccountId,
-    /// What a wallet pays of it.
+    /// The wallet's part of the amount.
     pub wallet: Option<Wallet>,
-    /// The client's own words.
     pub description: Option<Masked<String>>,
-    /// The client's own pairs.
     pub metadata: BTreeMap<String, Masked<String>>,
 }
 
 /// The part of a charge that a balance in the ledger pays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wallet {
-    /// The account debited.
+    /// The account to debit.
     pub account: AccountId,
-    /// Minor units of the charge's currency, less than the whole.
+    /// Minor units of the charge's currency, less than the whole amount.
     pub amount: i64,
 }
 
 impl ChargeOrder {
-    /// What the provider is asked for.
+    /// The amount that the provider is asked for.
     pub fn card(&self) -> i64 {
         let wallet = self.wallet.map_or(0, |wallet| wallet.amount);
         self.amount.minor().saturating_sub(wallet)
     }
 }
 
-/// Where a charge stands.
+/// The status of a charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChargeStatus {
-    /// Under way, or its outcome is not known yet.
+    /// In progress, or the outcome is unknown.
     Processing,
-    /// Held for capture.
+    /// Held for a later capture.
     RequiresCapture,
     /// Captured.
     Succeeded,
     /// Refused.
     Failed,
-    /// Given up before it was captured.
+    /// Voided before capture.
     Voided,
-    /// Given back whole.
+    /// Refunded in full.
     Refunded,
-    /// Given back in part.
+    /// Refunded in part.
     PartiallyRefunded,
-    /// Needs a human.
+    /// Only a human can continue.
     Parked,
 }
 
@@ -130,7 +117,7 @@ const STATUSES: [ChargeStatus; 8] = [
 ];
 
 impl ChargeStatus {
-    /// The word clients see.
+    /// The name clients see.
     pub const fn name(self) -> &'static str {
         match self {
             ChargeStatus::Processing => "processing",
@@ -144,15 +131,14 @@ impl ChargeStatus {
         }
     }
 
-    /// The status of that name.
     pub fn parse(name: &str) -> Option<ChargeStatus> {
         STATUSES.into_iter().find(|status| status.name() == name)
     }
 
-    /// Whether a charge may move from here to `next`: what every store holds against every writer.
+    /// Whether the status `next` is a legal successor. Enforced by every store.
     pub const fn may_become(self, next: ChargeStatus) -> bool {
         match self {
-            // A human, or late evidence, may settle a parked charge either way.
+            // A human or late evidence may settle a parked charge either way.
             ChargeStatus::Processing | ChargeStatus::Parked => true,
             ChargeStatus::RequiresCapture => {
                 matches!(
@@ -178,7 +164,7 @@ impl ChargeStatus {
         }
     }
 
-    /// Whether money was taken, whatever became of it since.
+    /// Whether money was captured, including charges refunded later.
     pub const fn is_captured(self) -> bool {
         match self {
             ChargeStatus::Succeeded | ChargeStatus::Refunded | ChargeStatus::PartiallyRefunded => true,
@@ -192,8 +178,8 @@ impl ChargeStatus {
 }
 
 impl Charge {
-    /// Whether `next` may stand where this charge stands: what every store holds against every writer. What was taken
-    /// or given back never becomes less, and what is given back never more than what was taken.
+    /// Whether `next` is a legal successor. Enforced by every store. Captured and refunded sums
+    /// never fall, and refunds never exceed the captured amount.
     pub fn may_become(&self, next: &Charge) -> bool {
         self.status.may_become(next.status)
             && self.order == next.order
@@ -208,24 +194,23 @@ impl Charge {
 /// Why a payment failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PaymentFailure {
-    /// Which of the closed list.
     pub code: FailureCode,
-    /// The issuer's reason, where given.
+    /// The issuer's reason, if given.
     pub decline_code: Option<String>,
 }
 
 /// The closed list of failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureCode {
-    /// The issuer said no.
+    /// The issuer declined.
     CardDeclined,
     /// The provider does not accept the request's content.
     GatewayRejected,
     /// The provider does not accept our credentials.
     GatewayUnauthorized,
-    /// The provider could not be reached, certainly without effect, until attempts ran out.
+    /// Every attempt certainly had no effect, and the attempts ran out.
     GatewayUnavailable,
-    /// A human looked at it and said that it did not happen.
+    /// A human marked the payment as not executed.
     MarkedFailed,
     /// The provider did not pay out.
     PayoutFailed,
@@ -241,7 +226,7 @@ const FAILURES: [FailureCode; 6] = [
 ];
 
 impl FailureCode {
-    /// The `error` word clients see.
+    /// The `error` code clients see.
     pub const fn name(self) -> &'static str {
         match self {
             FailureCode::CardDeclined => "card_declined",
@@ -253,7 +238,6 @@ impl FailureCode {
         }
     }
 
-    /// The failure of that name.
     pub fn parse(name: &str) -> Option<FailureCode> {
         FAILURES.into_iter().find(|code| code.name() == name)
     }

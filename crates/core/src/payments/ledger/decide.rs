@@ -1,5 +1,5 @@
-//! Decisions about the ledger: from what a client asks and what is known to what happened. Whether the balances allow
-//! it is the store's judge to say, in the commit.
+//! Decisions about the ledger: from a client's request and the known accounts to transactions and
+//! holds. The store's judge decides in the commit whether the balances allow them.
 
 use super::{AccountSelector, Convert, End, HoldTerms, Metadata, Open, Post, TransferOrder};
 use crate::ledger::account::{Account, AccountCode, AccountName, Guard, Side};
@@ -18,10 +18,10 @@ use crate::types::time::{Span, Time};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How long a hold lasts unless its maker says otherwise: seven days, as card authorizations do.
+/// The default lifetime of a hold: seven days, like card authorizations.
 pub const HOLD_DEFAULT: Span = Span::from_ms(7 * 86_400_000);
 
-/// What is known of the accounts a request names.
+/// The existing accounts among those named by a request.
 #[derive(Clone, Debug, Default)]
 pub struct KnownAccounts {
     accounts: BTreeMap<AccountId, Arc<Account>>,
@@ -29,18 +29,17 @@ pub struct KnownAccounts {
 }
 
 impl KnownAccounts {
-    /// Learns an account.
+    /// Adds an account.
     pub fn learn(&mut self, account: Arc<Account>) {
         self.codes.insert(account.code.as_str().to_owned(), account.id);
         self.accounts.insert(account.id, account);
     }
 
-    /// The account of that id.
     pub fn get(&self, id: AccountId) -> Option<&Arc<Account>> {
         self.accounts.get(&id)
     }
 
-    /// The account a client named, if its tenant has it.
+    /// The account of a selector, if the tenant owns it.
     pub fn named(&self, named: &AccountSelector, tenant: TenantId) -> Option<&Arc<Account>> {
         let id = match named {
             AccountSelector::Id(id) => id,
@@ -49,8 +48,8 @@ impl KnownAccounts {
         self.accounts.get(id).filter(|account| account.tenant == tenant)
     }
 
-    /// What guarded accounts gain and lose by `legs`, each account once. Nothing if one is not known, or its sum does
-    /// not fit.
+    /// The effect of `legs` on guarded accounts, one delta per account. `None` if an account is
+    /// unknown or a sum overflows.
     pub fn deltas(&self, legs: &[Leg]) -> Option<Vec<(Arc<Account>, Delta)>> {
         let mut deltas = Vec::new();
         for leg in legs {
@@ -60,7 +59,7 @@ impl KnownAccounts {
     }
 }
 
-/// Adds what a leg does to its account, if that is guarded. Nothing if the sum does not fit.
+/// Adds a leg to the delta of its account, if the account is guarded. `None` if the sum overflows.
 pub fn add_delta(deltas: &mut Vec<(Arc<Account>, Delta)>, account: &Arc<Account>, leg: &Leg) -> Option<()> {
     if account.guard.is_set() {
         let delta = Delta::of(leg, account.normal);
@@ -72,14 +71,12 @@ pub fn add_delta(deltas: &mut Vec<(Arc<Account>, Delta)>, account: &Arc<Account>
     Some(())
 }
 
-/// Who decides what, and when.
+/// The tenant, id and time of a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct DecisionContext {
-    /// Whose request it is.
     pub tenant: TenantId,
-    /// The number minted for what it makes.
+    /// The id minted for the new transaction or hold.
     pub id: TransactionId,
-    /// The store's time.
     pub now: Time,
 }
 
@@ -89,7 +86,7 @@ impl DecisionContext {
     }
 }
 
-/// An opened account with its code and, where it is guarded, its first balance.
+/// Opens an account: the account, its code, and, for a guarded account, the first balance.
 pub fn open(
     open: Open,
     id: AccountId,
@@ -119,7 +116,7 @@ pub fn open(
     (account, name, balance)
 }
 
-/// What is wrong with an account to open.
+/// The flaws of an account to open.
 pub fn open_flaws(open: &Open) -> Vec<Flaw> {
     let mut flaws = Vec::new();
     if open.code.as_str().starts_with(PREFIX) {
@@ -137,8 +134,8 @@ pub fn open_flaws(open: &Open) -> Vec<Flaw> {
     flaws
 }
 
-/// What is wrong with a spread, if anything is. An account that begins beyond its bound cannot be spread: its first
-/// shard would be short of its part while the others look free to give.
+/// The flaw of a number of shards, if any. An account beyond a bound from the start cannot be
+/// sharded: the first shard would lack a part of the bound while the rest seem free to give.
 pub fn spread_flaw(guard: Guard, shards: u16) -> Option<Flaw> {
     let beyond = guard.floor.is_some_and(|floor| floor > 0) || guard.cap.is_some_and(|cap| cap < 0);
     (beyond && shards > 1).then(|| {
@@ -146,7 +143,7 @@ pub fn spread_flaw(guard: Guard, shards: u16) -> Option<Flaw> {
     })
 }
 
-/// The spread of an account changed.
+/// Changes the number of shards of an account.
 pub fn reshard(account: &Account, shards: u16) -> Account {
     Account {
         shards,
@@ -156,22 +153,23 @@ pub fn reshard(account: &Account, shards: u16) -> Account {
     }
 }
 
-/// A transfer, or the hold in its place.
+/// Decides a transfer, or the hold in its place.
 pub fn transfer(
     order: TransferOrder,
     known: &KnownAccounts,
-    frame: DecisionContext,
+    context: DecisionContext,
 ) -> Result<(Transaction, Option<Hold>), Vec<Flaw>> {
     let mut flaws = Vec::new();
-    let from = account(known, frame.tenant, &order.from, order.asset, ("/from", "/currency"), &mut flaws);
-    let to = account(known, frame.tenant, &order.to, order.asset, ("/to", "/currency"), &mut flaws);
+    let from =
+        resolve_account(known, context.tenant, &order.from, order.asset, ("/from", "/currency"), &mut flaws);
+    let to = resolve_account(known, context.tenant, &order.to, order.asset, ("/to", "/currency"), &mut flaws);
     let (Some(from), Some(to)) = (from, to) else { return Err(flaws) };
     if from == to {
         flaws.push(Flaw::new("/to", "`to` is the account the money comes from; name another"));
     }
-    let default = frame.now.plus(HOLD_DEFAULT);
+    let default = context.now.plus(HOLD_DEFAULT);
     let expires_at = order.hold.map(|HoldTerms { expires_at }| expires_at.unwrap_or(default));
-    if expires_at.is_some_and(|at| at <= frame.now) {
+    if expires_at.is_some_and(|at| at <= context.now) {
         flaws.push(Flaw::new("/expires_at", "`expires_at` has passed; name a time to come"));
     }
     if !flaws.is_empty() {
@@ -181,26 +179,26 @@ pub fn transfer(
     let legs = Legs::transfer(from, to, order.amount, order.asset, layer)
         .map_err(|bad| vec![Flaw::new("/amount", sentence(bad))])?;
     let Some(expires_at) = expires_at else {
-        return Ok((frame.transaction(TransactionKind::Transfer, legs, order.metadata), None));
+        return Ok((context.transaction(TransactionKind::Transfer, legs, order.metadata), None));
     };
     let (transaction, hold) =
-        held(from, to, (order.amount, order.asset), expires_at, legs, order.metadata, frame);
+        new_hold(from, to, (order.amount, order.asset), expires_at, legs, order.metadata, context);
     Ok((transaction, Some(hold)))
 }
 
-fn held(
+fn new_hold(
     from: AccountId,
     to: AccountId,
     (amount, asset): (i64, Asset),
     expires_at: Time,
     legs: Legs,
     metadata: Metadata,
-    frame: DecisionContext,
+    context: DecisionContext,
 ) -> (Transaction, Hold) {
-    let id = HoldId::from_i64(frame.id.to_i64());
+    let id = HoldId::from_i64(context.id.to_i64());
     let hold = Hold {
         id,
-        tenant: frame.tenant,
+        tenant: context.tenant,
         from,
         to,
         amount,
@@ -208,31 +206,34 @@ fn held(
         expires_at,
         state: HoldState::Pending,
         metadata,
-        created_at: frame.now,
+        created_at: context.now,
         revision: 1,
     };
-    (frame.transaction(TransactionKind::Held(id), legs, Metadata::new()), hold)
+    (context.transaction(TransactionKind::Held(id), legs, Metadata::new()), hold)
 }
 
-/// The end a client gives a hold. The caller has seen that it is open.
-pub fn end(hold: &Hold, how: End, frame: DecisionContext) -> Result<(Transaction, Hold), Vec<Flaw>> {
+/// Ends a hold at the client's request. The caller has checked that the hold is open.
+pub fn end(hold: &Hold, how: End, context: DecisionContext) -> Result<(Transaction, Hold), Vec<Flaw>> {
     match how {
-        End::Void => {
-            Ok(release(hold, TransactionKind::HoldVoided(hold.id), HoldState::Voided { by: frame.id }, frame))
-        }
+        End::Void => Ok(release_hold(
+            hold,
+            TransactionKind::HoldVoided(hold.id),
+            HoldState::Voided { by: context.id },
+            context,
+        )),
         End::Post { amount } => {
             let amount = amount.unwrap_or(hold.amount);
             if !(1..=hold.amount).contains(&amount) {
                 let message = format!("`amount` must be between 1 and the {} that are held", hold.amount);
                 return Err(vec![Flaw::new("/amount", message)]);
             }
-            let mut legs = released(hold);
-            legs.extend(pair(hold, Layer::Posted, amount));
-            let state = HoldState::Posted { amount, by: frame.id };
+            let mut legs = released_legs(hold);
+            legs.extend(leg_pair(hold, Layer::Posted, amount));
+            let state = HoldState::Posted { amount, by: context.id };
             Ok((
-                frame.transaction(
+                context.transaction(
                     TransactionKind::HoldPosted(hold.id),
-                    by_construction(legs, hold),
+                    balanced_by_construction(legs, hold),
                     Metadata::new(),
                 ),
                 hold.ended(state),
@@ -241,42 +242,47 @@ pub fn end(hold: &Hold, how: End, frame: DecisionContext) -> Result<(Transaction
     }
 }
 
-/// The end of a hold whose deadline has passed.
-pub fn lapse(hold: &Hold, frame: DecisionContext) -> (Transaction, Hold) {
-    release(hold, TransactionKind::HoldLapsed(hold.id), HoldState::Lapsed { by: frame.id }, frame)
+/// Ends a hold whose deadline has passed.
+pub fn lapse(hold: &Hold, context: DecisionContext) -> (Transaction, Hold) {
+    release_hold(hold, TransactionKind::HoldLapsed(hold.id), HoldState::Lapsed { by: context.id }, context)
 }
 
-fn release(
+fn release_hold(
     hold: &Hold,
     kind: TransactionKind,
     state: HoldState,
-    frame: DecisionContext,
+    context: DecisionContext,
 ) -> (Transaction, Hold) {
-    (frame.transaction(kind, by_construction(released(hold), hold), Metadata::new()), hold.ended(state))
+    (
+        context.transaction(kind, balanced_by_construction(released_legs(hold), hold), Metadata::new()),
+        hold.ended(state),
+    )
 }
 
-fn released(hold: &Hold) -> Vec<Leg> {
-    pair(hold, Layer::Released, hold.amount).to_vec()
+fn released_legs(hold: &Hold) -> Vec<Leg> {
+    leg_pair(hold, Layer::Released, hold.amount).to_vec()
 }
 
-fn pair(hold: &Hold, layer: Layer, amount: i64) -> [Leg; 2] {
+fn leg_pair(hold: &Hold, layer: Layer, amount: i64) -> [Leg; 2] {
     let leg = |account, side| Leg { account, side, layer, amount, asset: hold.asset };
     [leg(hold.from, Side::Debit), leg(hold.to, Side::Credit)]
 }
 
-/// Pairs of equal legs always balance; the hold's own legs stand in for the impossible.
-fn by_construction(legs: Vec<Leg>, hold: &Hold) -> Legs {
+/// Pairs of equal legs always balance, so the fallback, the hold's own legs, is never used.
+fn balanced_by_construction(legs: Vec<Leg>, hold: &Hold) -> Legs {
     Legs::balanced(legs).unwrap_or_else(|_| Legs::released_pair(hold.from, hold.to, hold.amount, hold.asset))
 }
 
-/// Legs as a client gave them.
-pub fn post(order: Post, known: &KnownAccounts, frame: DecisionContext) -> Result<Transaction, Vec<Flaw>> {
+/// Posts the client's legs.
+pub fn post(order: Post, known: &KnownAccounts, context: DecisionContext) -> Result<Transaction, Vec<Flaw>> {
     let mut flaws = Vec::new();
     let mut legs = Vec::with_capacity(order.entries.len());
     for (index, entry) in order.entries.iter().enumerate() {
         let places = (format!("/entries/{index}/account"), format!("/entries/{index}/asset"));
         let places = (places.0.as_str(), places.1.as_str());
-        if let Some(account) = account(known, frame.tenant, &entry.account, entry.asset, places, &mut flaws) {
+        if let Some(account) =
+            resolve_account(known, context.tenant, &entry.account, entry.asset, places, &mut flaws)
+        {
             legs.push(Leg {
                 account,
                 side: entry.side,
@@ -297,17 +303,17 @@ pub fn post(order: Post, known: &KnownAccounts, frame: DecisionContext) -> Resul
         };
         vec![Flaw::new(place, sentence(bad))]
     })?;
-    Ok(frame.transaction(TransactionKind::General, legs, order.metadata))
+    Ok(context.transaction(TransactionKind::General, legs, order.metadata))
 }
 
-/// Whether a transaction may be undone by a client.
+/// Whether a client may reverse a transaction of that kind.
 pub const fn is_reversible(kind: TransactionKind) -> bool {
     match kind {
         TransactionKind::Transfer
         | TransactionKind::General
         | TransactionKind::Conversion
         | TransactionKind::HoldPosted(_) => true,
-        // A captured charge is given back by a refund, which moves the money too.
+        // A captured charge is returned by a refund, which also moves the money at the provider.
         TransactionKind::Charge(_)
         | TransactionKind::Reversal(_)
         | TransactionKind::Held(_)
@@ -316,17 +322,17 @@ pub const fn is_reversible(kind: TransactionKind) -> bool {
     }
 }
 
-/// The transaction that undoes `original`.
-pub fn reverse(original: &Transaction, frame: DecisionContext) -> Transaction {
-    frame.transaction(
+/// The reversal of `original`.
+pub fn reverse(original: &Transaction, context: DecisionContext) -> Transaction {
+    context.transaction(
         TransactionKind::Reversal(original.id),
         original.legs.posted().reversed(),
         Metadata::new(),
     )
 }
 
-/// What a conversion makes of its amount; `exponents` are the decimals of the two assets. Nothing of the ledger is needed
-/// for it, so an order that makes no sense is refused before the chart is opened for it.
+/// Prices a conversion; `exponents` are the decimals of the two assets. Pricing needs no accounts
+/// of the chart, so a senseless order is refused before any are opened.
 pub fn price(
     order: &Convert,
     from: &Account,
@@ -345,7 +351,7 @@ pub fn price(
     )
 }
 
-/// The accounts of the chart that a conversion goes through.
+/// The chart accounts of a conversion.
 #[derive(Clone, Copy, Debug)]
 pub struct Exchange {
     /// The exchange account of the first asset.
@@ -356,14 +362,14 @@ pub struct Exchange {
     pub rounding: AccountId,
 }
 
-/// One asset for another, nothing made and nothing lost in either.
+/// Exchanges one asset for another. The legs balance per asset.
 pub fn exchange(
     order: Convert,
     from: &Account,
     to: &Account,
     converted: Converted,
     chart: Exchange,
-    frame: DecisionContext,
+    context: DecisionContext,
 ) -> Result<Transaction, Vec<Flaw>> {
     let leg = |account, side, amount, asset| Leg { account, side, layer: Layer::Posted, amount, asset };
     let mut legs = vec![
@@ -376,11 +382,11 @@ pub fn exchange(
         legs.push(leg(chart.rounding, Side::Credit, converted.rounding, to.asset));
     }
     let legs = Legs::balanced(legs).map_err(|bad| vec![Flaw::new("", sentence(bad))])?;
-    Ok(frame.transaction(TransactionKind::Conversion, legs, order.metadata))
+    Ok(context.transaction(TransactionKind::Conversion, legs, order.metadata))
 }
 
-/// The posting of a captured charge: what the provider owes now stands against what is owed to `credited`.
-pub fn captured(
+/// Posts a captured charge: debits what the provider owes and credits `credited`.
+pub fn post_charge(
     charge: &Charge,
     receivable: AccountId,
     credited: AccountId,
@@ -393,34 +399,34 @@ pub fn captured(
         charge.order.amount.asset(),
         Layer::Posted,
     )?;
-    let frame =
+    let context =
         DecisionContext { tenant: charge.tenant, id: TransactionId::from_i64(charge.id.to_i64()), now };
-    Ok(frame.transaction(TransactionKind::Charge(charge.id), legs, Metadata::new()))
+    Ok(context.transaction(TransactionKind::Charge(charge.id), legs, Metadata::new()))
 }
 
-/// Reserves money for a payment. It does not lapse: the payment ends it, one way or the other.
+/// Reserves money for a payment. The hold never lapses, because the payment's end always ends it.
 pub fn reserve(
     from: AccountId,
     to: AccountId,
     amount: i64,
     asset: Asset,
-    frame: DecisionContext,
+    context: DecisionContext,
 ) -> Result<(Transaction, Hold), BadLegs> {
     let legs = Legs::transfer(from, to, amount, asset, Layer::Pending)?;
-    Ok(held(from, to, (amount, asset), Hold::NEVER, legs, Metadata::new(), frame))
+    Ok(new_hold(from, to, (amount, asset), Hold::NEVER, legs, Metadata::new(), context))
 }
 
 /// An account of the chart.
 pub fn chart_account(role: Role, asset: Asset) -> Option<Open> {
-    Some(charted(role.code(asset).ok()?, asset, role.normal()))
+    Some(unbounded_account(role.code(asset).ok()?, asset, role.normal()))
 }
 
-/// The chart's account of what is owed to a peer.
+/// The chart account of the debt to a peer.
 pub fn peer_account(peer: &PeerName, asset: Asset) -> Option<Open> {
-    Some(charted(peer_code(peer, asset).ok()?, asset, Side::Credit))
+    Some(unbounded_account(peer_code(peer, asset).ok()?, asset, Side::Credit))
 }
 
-const fn charted(code: AccountCode, asset: Asset, normal: Side) -> Open {
+const fn unbounded_account(code: AccountCode, asset: Asset, normal: Side) -> Open {
     Open {
         code,
         asset,
@@ -431,7 +437,7 @@ const fn charted(code: AccountCode, asset: Asset, normal: Side) -> Open {
     }
 }
 
-fn account(
+fn resolve_account(
     known: &KnownAccounts,
     tenant: TenantId,
     named: &AccountSelector,
@@ -451,7 +457,7 @@ fn account(
     Some(found.id)
 }
 
-/// What is wrong with legs, and what to do.
+/// Explains a flaw of legs and its remedy.
 pub fn sentence(bad: BadLegs) -> String {
     match bad {
         BadLegs::TooFew => "a transaction needs at least two entries".to_owned(),

@@ -1,4 +1,4 @@
-//! Keeping the ledger: requests that need no provider, decided and answered in one commit.
+//! Ledger commands: requests without a provider, decided and answered in one commit.
 
 pub mod decide;
 
@@ -10,33 +10,30 @@ use crate::types::mask::Masked;
 use crate::types::time::Time;
 use std::collections::BTreeMap;
 
-/// A client's own pairs.
 pub type Metadata = BTreeMap<String, Masked<String>>;
 
-/// An account as a client names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AccountSelector {
-    /// By its reference.
+    /// By reference.
     Id(AccountId),
     /// By the tenant's own code.
     Code(AccountCode),
 }
 
-/// What a client asks of the ledger.
+/// A client's command to the ledger.
 #[derive(Clone, Debug)]
 pub enum LedgerCommand {
     /// Open an account.
     Open(Open),
-    /// Define an asset of one's own.
+    /// Define a tenant's own asset.
     Define {
-        /// Its code; not a currency's.
+        /// Its code, different from every currency's.
         asset: Asset,
         /// Its decimals.
         exponent: u8,
     },
-    /// Spread a guarded account over another number of shards.
+    /// Change the number of shards of a guarded account.
     Reshard {
-        /// Which account.
         account: AccountSelector,
         /// 1 to 256.
         shards: u16,
@@ -45,90 +42,78 @@ pub enum LedgerCommand {
     Transfer(TransferOrder),
     /// End a hold.
     End {
-        /// Which.
         hold: HoldId,
-        /// How.
         how: End,
     },
     /// Post legs.
     Post(Post),
-    /// Undo a transaction.
+    /// Reverse a transaction.
     Reverse {
-        /// Which.
         transaction: TransactionId,
     },
-    /// Change one asset for another.
     Convert(Convert),
 }
 
 /// An account to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Open {
-    /// The tenant's own name for it.
+    /// The tenant's own code for the account.
     pub code: AccountCode,
-    /// What it counts.
     pub asset: Asset,
-    /// The side that raises it.
+    /// The increasing side.
     pub normal: Side,
-    /// Its bounds.
+    /// The floor and the cap.
     pub guard: Guard,
-    /// Its spread, 1 to 256.
+    /// The number of shards, 1 to 256.
     pub shards: u16,
-    /// The client's own pairs.
     pub metadata: Metadata,
 }
 
-/// A transfer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransferOrder {
-    /// Debited.
+    /// The account to debit.
     pub from: AccountSelector,
-    /// Credited.
+    /// The account to credit.
     pub to: AccountSelector,
     /// Minor units, above zero.
     pub amount: i64,
-    /// What is moved.
     pub asset: Asset,
-    /// Only reserve it.
+    /// The terms of a hold, if the money is only reserved.
     pub hold: Option<HoldTerms>,
-    /// The client's own pairs.
     pub metadata: Metadata,
 }
 
-/// How long money is reserved.
+/// The lifetime of a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HoldTerms {
-    /// When it lapses; absent means after [`decide::HOLD_DEFAULT`].
+    /// When it lapses; `None` means after [`decide::HOLD_DEFAULT`].
     pub expires_at: Option<Time>,
 }
 
-/// How a hold ends.
+/// The end of a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The money is moved, all of it or so much.
+    /// Move the money.
     Post {
-        /// How much; absent means all.
+        /// The amount to move; `None` means all.
         amount: Option<i64>,
     },
-    /// The money is free again.
+    /// Release the money.
     Void,
 }
 
 /// Legs to post.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Post {
-    /// As the client gave them.
+    /// In the client's order.
     pub entries: Vec<PostLeg>,
-    /// The client's own pairs.
     pub metadata: Metadata,
 }
 
 /// A leg to post.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostLeg {
-    /// Which account.
     pub account: AccountSelector,
-    /// Which side.
     pub side: Side,
     /// Minor units, above zero.
     pub amount: i64,
@@ -136,53 +121,51 @@ pub struct PostLeg {
     pub asset: Asset,
 }
 
-/// One asset for another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Convert {
-    /// Debited, in its own asset.
+    /// The account to debit, in its own asset.
     pub from: AccountSelector,
-    /// Credited, in its own asset.
+    /// The account to credit, in its own asset.
     pub to: AccountSelector,
     /// Minor units of the first account's asset.
     pub amount: i64,
     /// Units of the second asset per unit of the first.
     pub rate: Rate,
-    /// What happens to fractions of a minor unit.
+    /// The treatment of fractions of a minor unit.
     pub rounding: Rounding,
-    /// The client's own pairs.
     pub metadata: Metadata,
 }
 
-/// One of many transactions of a bulk request.
+/// One of the transactions of a bulk request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// A transfer; never held.
     Transfer(TransferOrder),
-    /// Legs.
     Post(Post),
 }
 
-/// Why a request was refused for good, though it was well formed.
+/// Why a well-formed request was refused for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LedgerRefusal {
-    /// A balance is too low.
+    /// A balance would fall below its floor.
     InsufficientFunds,
-    /// A balance would pass its cap.
+    /// A balance would rise above its cap.
     CapExceeded,
     /// The code belongs to another account.
     AccountExists,
-    /// The asset is defined already, or is a currency.
+    /// The asset is already defined, or is a currency.
     AssetExists,
-    /// The transaction was undone before.
+    /// The transaction was reversed before.
     AlreadyReversed,
-    /// A transaction of this kind is not undone: holds have their own ends, reversals are final.
+    /// Transactions of this kind are not reversible: holds end in their own ways, and reversals are
+    /// final.
     NotReversible,
     /// The hold has ended.
     HoldEnded,
 }
 
 impl LedgerRefusal {
-    /// The word clients see as `error`.
+    /// The `error` code clients see.
     pub const fn name(self) -> &'static str {
         match self {
             LedgerRefusal::InsufficientFunds => "insufficient_funds",

@@ -1,4 +1,5 @@
-//! Launching an operation: the claim, the moved charge, the operation, its work and its audit record, as one decision.
+//! Launches an operation: claim, changed charge, operation, outbox row and audit record, as one
+//! decision.
 
 use super::{Operation, OperationKind, OperationStatus};
 use crate::audit::{AuditKind, AuditRecord, record_id};
@@ -7,65 +8,56 @@ use crate::idempotency::request::Request;
 use crate::outbox::{History, Outbox, Payment, ProviderBinding};
 use crate::payments::charge::{Charge, ChargeStatus};
 use crate::payments::flow::{self, AfterStep, Transition};
-use crate::payments::{PaymentSubject, Work, turn_after};
+use crate::payments::{PaymentSubject, Work, audit_order_after};
 use crate::types::id::{ChargeId, HoldId, Holder, OperationId};
 use crate::types::money::Money;
 use crate::types::time::Time;
 
-/// A valid request to do something to a charge.
+/// A valid request for an operation on a charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operate {
-    /// Who asks, under which key.
     pub request: Request,
-    /// To which charge.
     pub charge: ChargeId,
-    /// What.
     pub kind: OperationKind,
-    /// How much of it; absent means all there is.
+    /// The amount; `None` means everything available.
     pub amount: Option<i64>,
 }
 
-/// What the world adds to a decision.
+/// The ids, the time and the randomness that the decision needs.
 #[derive(Clone, Copy, Debug)]
 pub struct OperationIds {
-    /// The operation's id.
     pub operation: OperationId,
-    /// The store's time.
     pub now: Time,
-    /// Chance for the audit record's id.
+    /// Randomness for the audit record's id.
     pub chance: u128,
-    /// The process that will execute.
+    /// The process that executes the operation.
     pub holder: Holder,
 }
 
-/// Everything that must be committed together before the provider may be called.
+/// The change set that must be committed before the provider call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationLaunch {
-    /// The work, with the charge as it is while it goes on.
+    /// The work, with the charge as it is during the operation.
     pub work: Work,
-    /// The charge's revision before.
+    /// The charge's revision before the operation.
     pub expect: u64,
-    /// What happens in the ledger.
-    pub turn: Transition,
-    /// The audit record.
+    /// The first transition, with its ledger actions.
+    pub transition: Transition,
     pub audit: AuditRecord,
 }
 
-/// Why a charge cannot be moved so.
+/// Why a charge does not allow the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperationRefusal {
-    /// Another operation is under way; its end decides.
+    /// A different operation is in progress, and the result decides.
     Busy,
     /// The charge's status does not allow it.
     Status,
-    /// There is less than is asked for.
-    Exceeds {
-        /// So much there is.
-        available: i64,
-    },
+    /// The request exceeds the available amount.
+    Exceeds { available: i64 },
 }
 
-/// Decides whether and how much.
+/// Whether the charge allows the operation. Returns the amount.
 pub fn allowed(kind: OperationKind, wanted: Option<i64>, charge: &Charge) -> Result<i64, OperationRefusal> {
     if charge.status == ChargeStatus::Processing || charge.working.is_some() {
         return Err(OperationRefusal::Busy);
@@ -81,14 +73,14 @@ pub fn allowed(kind: OperationKind, wanted: Option<i64>, charge: &Charge) -> Res
     if (1..=available).contains(&amount) {
         return Ok(amount);
     }
-    // A refund under way may still be refused, and then there is more.
+    // A refusal of the refund in progress would free the amount.
     if reserved > 0 && amount <= available.saturating_add(reserved) {
         return Err(OperationRefusal::Busy);
     }
     Err(OperationRefusal::Exceeds { available })
 }
 
-/// Decides an operation. `expired` is the record whose key is free again and is claimed anew.
+/// Decides an operation. `expired` is the claim whose key is free again and is reused.
 pub fn launch(
     command: &Operate,
     charge: &Charge,
@@ -102,8 +94,8 @@ pub fn launch(
     let minor = allowed(kind, command.amount, charge)?;
     let amount = Money::new(minor, charge.order.amount.asset())
         .map_err(|_| OperationRefusal::Exceeds { available: charge.order.card() })?;
-    let turn = flow::begin(kind.flow()).ok_or(OperationRefusal::Status)?;
-    let AfterStep::Call(step, saga) = turn.onward else { return Err(OperationRefusal::Status) };
+    let transition = flow::begin(kind.flow()).ok_or(OperationRefusal::Status)?;
+    let AfterStep::Call(step, saga) = transition.next else { return Err(OperationRefusal::Status) };
     let lease = lease.grant(minted.holder, now);
     let makes = match kind {
         OperationKind::Capture => Resource::Capture,
@@ -127,8 +119,8 @@ pub fn launch(
         id: id.into(),
         payment: Payment::Charge(charge.id),
         saga,
-        // What a refund reserves has the refund's own number.
-        hold: turn.ledger.contains(&flow::SagaAction::Reserve).then(|| HoldId::from_i64(id.to_i64())),
+        // A refund's reservation has the refund's own number.
+        hold: transition.ledger.contains(&flow::SagaAction::Reserve).then(|| HoldId::from_i64(id.to_i64())),
         claim: request.claim,
         tenant: request.tenant,
         provider,
@@ -139,7 +131,11 @@ pub fn launch(
         revision: 1,
     };
     let audit = AuditRecord {
-        id: record_id(now, turn_after(charge.revision.saturating_add(1), claim.revision), minted.chance),
+        id: record_id(
+            now,
+            audit_order_after(charge.revision.saturating_add(1), claim.revision),
+            minted.chance,
+        ),
         tenant: request.tenant,
         subject: charge.id.into(),
         at: now,
@@ -152,13 +148,13 @@ pub fn launch(
             step.name()
         ),
     };
-    let subject = PaymentSubject::Charge(begun(charge, kind, id, minor), Some(operation));
+    let subject = PaymentSubject::Charge(charge_during(charge, kind, id, minor), Some(operation));
     let work = Work { claim, subject, outbox };
-    Ok(OperationLaunch { work, expect: charge.revision, turn, audit })
+    Ok(OperationLaunch { work, expect: charge.revision, transition, audit })
 }
 
-/// The charge while the operation goes on.
-fn begun(charge: &Charge, kind: OperationKind, id: OperationId, amount: i64) -> Charge {
+/// The charge during the operation.
+fn charge_during(charge: &Charge, kind: OperationKind, id: OperationId, amount: i64) -> Charge {
     let mut next = Charge { revision: charge.revision.saturating_add(1), ..charge.clone() };
     match kind {
         OperationKind::Capture | OperationKind::Void => next.working = Some(id),

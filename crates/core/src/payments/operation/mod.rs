@@ -1,5 +1,5 @@
-//! Operations: what is asked of a charge after it was made. Each is a guarded move of the charge, on its status and
-//! its revision, under a claim of its own.
+//! Operations: requests on an existing charge. An operation is a compare-and-swap of the charge's
+//! status and revision, under its own claim.
 
 pub mod launch;
 
@@ -12,43 +12,35 @@ use crate::types::time::Time;
 /// A capture, a void or a refund.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// Minted with the claim.
     pub id: OperationId,
-    /// Whose it is.
     pub tenant: TenantId,
-    /// What it is done to.
     pub charge: ChargeId,
-    /// What is done.
     pub kind: OperationKind,
-    /// How much; of a void, everything that was held.
+    /// The amount; for a void, everything held.
     pub amount: Money,
-    /// Where it stands.
     pub status: OperationStatus,
-    /// The provider's reference, once it gave one.
+    /// The provider's reference, once known.
     pub provider_reference: Option<String>,
-    /// Why it failed, if it did.
     pub failure: Option<PaymentFailure>,
-    /// Minted with the claim.
     pub created_at: Time,
-    /// Grows with every write of the row.
     pub revision: u64,
 }
 
-/// What can be asked of a charge.
+/// The kinds of operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OperationKind {
-    /// Take what is held.
+    /// Capture the held amount.
     Capture,
-    /// Give up what is held.
+    /// Release the held amount.
     Void,
-    /// Give back what was taken.
+    /// Return the captured amount.
     Refund,
 }
 
 const KINDS: [OperationKind; 3] = [OperationKind::Capture, OperationKind::Void, OperationKind::Refund];
 
 impl OperationKind {
-    /// The word clients and stores see.
+    /// The name clients and stores see.
     pub const fn name(self) -> &'static str {
         match self {
             OperationKind::Capture => "capture",
@@ -57,12 +49,10 @@ impl OperationKind {
         }
     }
 
-    /// The kind of that name.
     pub fn parse(name: &str) -> Option<OperationKind> {
         KINDS.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// The saga it is.
     pub const fn flow(self) -> Flow {
         match self {
             OperationKind::Capture => Flow::Capture,
@@ -71,7 +61,7 @@ impl OperationKind {
         }
     }
 
-    /// Whether a charge of that status can have it done.
+    /// Whether a charge with that status allows the operation.
     pub const fn fits(self, status: ChargeStatus) -> bool {
         match self {
             OperationKind::Capture | OperationKind::Void => matches!(status, ChargeStatus::RequiresCapture),
@@ -82,16 +72,15 @@ impl OperationKind {
     }
 }
 
-/// Where an operation stands.
+/// The status of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OperationStatus {
-    /// Under way, or its outcome is not known yet.
+    /// In progress, or the outcome is unknown.
     Processing,
-    /// Done.
     Succeeded,
-    /// Refused; the charge is as it was.
+    /// Refused; the charge is unchanged.
     Failed,
-    /// Needs a human.
+    /// Only a human can continue.
     Parked,
 }
 
@@ -103,7 +92,7 @@ const STATUSES: [OperationStatus; 4] = [
 ];
 
 impl OperationStatus {
-    /// The word clients see.
+    /// The name clients see.
     pub const fn name(self) -> &'static str {
         match self {
             OperationStatus::Processing => "processing",
@@ -113,19 +102,19 @@ impl OperationStatus {
         }
     }
 
-    /// The status of that name.
     pub fn parse(name: &str) -> Option<OperationStatus> {
         STATUSES.into_iter().find(|status| status.name() == name)
     }
 
-    /// Whether it has ended.
+    /// Whether the operation has ended.
     pub const fn is_final(self) -> bool {
         matches!(self, OperationStatus::Succeeded | OperationStatus::Failed)
     }
 }
 
 impl Operation {
-    /// Whether `next` may stand where this operation stands: it ends once, and what was asked does not change.
+    /// Whether `next` is a legal successor of the operation. An operation ends once, and its order
+    /// never changes.
     pub fn may_become(&self, next: &Operation) -> bool {
         let fixed = Operation {
             status: next.status,

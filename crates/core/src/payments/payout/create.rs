@@ -1,4 +1,4 @@
-//! Creating a payout: the claim, the payout, its work and its first audit record, as one decision.
+//! Creates a payout: claim, payout, outbox row and first audit record, as one decision.
 
 use super::{Payout, PayoutOrder, PayoutStatus};
 use crate::audit::{AuditKind, AuditRecord, record_id};
@@ -18,47 +18,40 @@ use std::sync::Arc;
 /// A valid request to pay out.
 #[derive(Clone, Debug)]
 pub struct CreatePayout {
-    /// Who asks, under which key.
     pub request: Request,
-    /// What to pay.
     pub wanted: NewPayout,
 }
 
-/// What a client asks for.
+/// The client's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewPayout {
-    /// How much.
     pub amount: Money,
-    /// The account to pay from; absent means the tenant's main one of the currency.
+    /// The account to pay from; `None` means the tenant's main account of the currency.
     pub account: Option<AccountId>,
-    /// The peer whose account is paid; absent means a bank account, by the provider.
+    /// The peer whose account is paid; `None` means a bank account, paid by the provider.
     pub peer: Option<PeerName>,
-    /// The provider's name of the bank account, absent for the provider's default; or the account at the peer, by its id or
-    /// code.
+    /// The provider's name of the bank account, where `None` means its default. For a peer: the id
+    /// or code of the account there.
     pub destination: Option<Masked<String>>,
-    /// The client's own words.
     pub description: Option<Masked<String>>,
-    /// The client's own pairs.
     pub metadata: BTreeMap<String, Masked<String>>,
 }
 
-/// What the world adds to a decision.
+/// The ids, the time and the randomness that the decision needs.
 #[derive(Clone, Copy, Debug)]
 pub struct PayoutIds {
-    /// The payout's id.
     pub payout: PayoutId,
-    /// The store's time.
     pub now: Time,
-    /// Chance for the audit record's id.
+    /// Randomness for the audit record's id.
     pub chance: u128,
-    /// The process that will execute.
+    /// The process that executes the payout.
     pub holder: Holder,
-    /// The account that will be debited.
+    /// The account to debit.
     pub account: AccountId,
 }
 
-/// Decides a creation. `expired` is the record whose key is free again and is claimed anew. Nothing if the flow has no
-/// step to begin with, which a test of the flows excludes.
+/// Decides a creation. `expired` is the claim whose key is free again and is reused. `None` if the
+/// flow does not begin with a provider call, which a test excludes.
 pub fn decide(
     command: CreatePayout,
     provider: ProviderBinding,
@@ -69,14 +62,14 @@ pub fn decide(
     let PayoutIds { payout: id, now, .. } = minted;
     let lease = lease.grant(minted.holder, now);
     let CreatePayout { request, wanted } = command;
-    let Transition { ledger, onward } = flow::begin(Flow::Payout)?;
-    let AfterStep::Call(_, saga) = onward else { return None };
+    let Transition { ledger, next } = flow::begin(Flow::Payout)?;
+    let AfterStep::Call(_, saga) = next else { return None };
     let claim = request.claim(id.into(), Resource::Payout, ClaimState::InFlight(lease), now, expired);
     let outbox = Outbox {
         id: id.into(),
         payment: Payment::Payout(id),
         saga,
-        // What a payout reserves has the payout's own number.
+        // A payout's reservation has the payout's own number.
         hold: Some(HoldId::from_i64(id.to_i64())),
         claim: request.claim,
         tenant: request.tenant,

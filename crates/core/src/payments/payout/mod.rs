@@ -1,5 +1,5 @@
-//! A payout: money that leaves an account of the ledger for a bank account, by the provider, or for an account in the ledger
-//! of a peer.
+//! A payout: money that leaves an account of the ledger. The provider pays it to a bank account, or
+//! a peer to an account in its ledger.
 
 pub mod create;
 
@@ -12,54 +12,46 @@ use crate::types::time::Time;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A payout. What it reserves in the ledger has its own number.
+/// A payout. Its reservation in the ledger has the payout's own number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payout {
-    /// Minted with the claim.
     pub id: PayoutId,
-    /// Whose it is.
     pub tenant: TenantId,
-    /// What was asked for. It never changes, so copies of the payout share it.
+    /// The client's order. Never changes, so copies of the payout share the order.
     pub order: Arc<PayoutOrder>,
-    /// Where it stands.
     pub status: PayoutStatus,
-    /// The provider and endpoint it is bound to for life.
+    /// The provider and endpoint, fixed for the payout's life.
     pub provider: ProviderBinding,
-    /// The provider's reference, once it gave one.
+    /// The provider's reference, once known.
     pub provider_reference: Option<String>,
-    /// Why it failed, if it did.
     pub failure: Option<PaymentFailure>,
-    /// Minted with the claim.
     pub created_at: Time,
-    /// Grows with every write of the row.
     pub revision: u64,
 }
 
-/// What a client asked for; fixed at creation.
+/// The client's order, fixed at creation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PayoutOrder {
-    /// How much.
     pub amount: Money,
-    /// The account it is paid from.
+    /// The account to debit.
     pub account: AccountId,
-    /// The provider's name of the bank account, absent for the provider's default; or the account at the peer.
+    /// The provider's name of the bank account, where `None` means its default. For a peer: the
+    /// account there.
     pub destination: Option<Masked<String>>,
-    /// The client's own words.
     pub description: Option<Masked<String>>,
-    /// The client's own pairs.
     pub metadata: BTreeMap<String, Masked<String>>,
 }
 
-/// Where a payout stands.
+/// The status of a payout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PayoutStatus {
-    /// Under way, or its outcome is not known yet.
+    /// In progress, or the outcome is unknown.
     Processing,
-    /// Taken by the provider, and posted.
+    /// Accepted by the provider, and posted.
     Paid,
-    /// Refused; what was reserved is free again.
+    /// Refused; the reserved money is free again.
     Failed,
-    /// Needs a human.
+    /// Only a human can continue.
     Parked,
 }
 
@@ -67,7 +59,7 @@ const STATUSES: [PayoutStatus; 4] =
     [PayoutStatus::Processing, PayoutStatus::Paid, PayoutStatus::Failed, PayoutStatus::Parked];
 
 impl PayoutStatus {
-    /// The word clients see.
+    /// The name clients see.
     pub const fn name(self) -> &'static str {
         match self {
             PayoutStatus::Processing => "processing",
@@ -77,12 +69,11 @@ impl PayoutStatus {
         }
     }
 
-    /// The status of that name.
     pub fn parse(name: &str) -> Option<PayoutStatus> {
         STATUSES.into_iter().find(|status| status.name() == name)
     }
 
-    /// Whether it has ended.
+    /// Whether the payout has ended.
     pub const fn is_final(self) -> bool {
         match self {
             PayoutStatus::Paid | PayoutStatus::Failed => true,
@@ -92,7 +83,8 @@ impl PayoutStatus {
 }
 
 impl Payout {
-    /// Whether `next` may stand where this payout stands: it ends once, and what was asked does not change.
+    /// Whether `next` is a legal successor of the payout. A payout ends once, and its order never
+    /// changes.
     pub fn may_become(&self, next: &Payout) -> bool {
         let fixed = Payout {
             status: next.status,

@@ -1,16 +1,19 @@
-//! The canonical text of a number: one per value, never longer than its digits and a few characters.
+//! The canonical text of a number: one per value, never longer than its digits and a few
+//! characters.
 //!
-//! It has every significant digit. With `lead` the power of ten of the first of them:
+//! The text has every significant digit. `lead` is the power of ten of the first one:
 //! * zero is `0`; a negative number starts with `-`;
-//! * `lead` from -6 to 20 is written plainly, without superfluous zeros: `1250`, `-12.5`, `0.000001`;
-//! * any other is scientific with one digit before the point and a signed exponent: `1e+21`, `-1.25e-7`.
+//! * `lead` from -6 to 20 is written plainly, without superfluous zeros: `1250`, `-12.5`,
+//!   `0.000001`;
+//! * any other is scientific, with one digit before the point and a signed exponent: `1e+21`,
+//!   `-1.25e-7`.
 //!
-//! This is the layout of ECMAScript's `Number::toString`, without its rounding to a double.
-//! Stored fingerprints depend on this form.
+//! The layout follows ECMAScript's `Number::toString`, without its rounding to a double. Stored
+//! fingerprints depend on this form.
 
 use super::{Decimal, Repr, Wide};
 
-/// The powers of ten of the first digit between which the canonical form is plain.
+/// The range of `lead` in which the canonical form is plain.
 const PLAIN: std::ops::RangeInclusive<i16> = -6..=20;
 
 impl Decimal {

@@ -171,7 +171,7 @@ fn bounds_are_on_the_value_and_named() {
     assert!(DecimalError::Exponent.to_string().contains("9999"));
 }
 
-/// The digits of a number other than zero, and a power of ten for the last of them.
+/// The digits of a nonzero number and the power of ten of its last digit.
 fn parts() -> impl Strategy<Value = (bool, String, i32)> {
     let digits = prop::collection::vec(0_u8..10, 0..60);
     (any::<bool>(), digits, -80_i32..80).prop_map(|(negative, digits, exponent)| {
@@ -214,7 +214,7 @@ proptest! {
         let same = one * 10_i128.pow(up) == other * 10_i128.pow(more);
         prop_assert_eq!(left == right, same);
         prop_assert_eq!(left.canonical() == right.canonical(), same);
-        // The same pair as fractions, which are represented differently.
+        // The same pair as fractions, which have another representation.
         let (left, right) = (number(&format!("{one}e-{}", 9 - up)), number(&format!("{other}e-{}", 9 - more)));
         prop_assert_eq!(left == right, same);
         prop_assert_eq!(left.canonical() == right.canonical(), same);

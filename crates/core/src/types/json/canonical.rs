@@ -1,12 +1,14 @@
 //! The canonical bytes of a JSON value, for fingerprints.
 //!
-//! Promises: two values have the same bytes if and only if they are equal, whatever order their members came in
-//! and however their numbers and strings were spelled; the bytes are JSON and parse back to the value. The form:
+//! Two values have the same bytes if and only if they are equal. The order of members and the
+//! spelling of numbers and strings have no influence. The bytes are JSON and parse back to the
+//! value. The form:
 //! * no white space; `null`, `true`, `false`, `[a,b]`, `{"k":v}`;
 //! * members sorted by the UTF-8 bytes of their unescaped keys;
 //! * numbers in the canonical form of [`Decimal`](crate::types::decimal::Decimal);
-//! * strings as UTF-8, where only `"` and `\` (as `\"` and `\\`) and the characters U+0000 to U+001F (as `\u00xx`
-//!   in lower case, with no short forms) are escaped. Unicode is not normalised.
+//! * strings as UTF-8, where only `"` and `\` (as `\"` and `\\`) and the characters U+0000 to
+//!   U+001F (as `\u00xx` in lower case, with no short forms) are escaped. Unicode is not
+//!   normalized.
 //!
 //! Stored fingerprints depend on these bytes: a change here is a change of the storage format.
 
@@ -32,7 +34,7 @@ pub fn canonical(value: &Json, out: &mut Vec<u8>) {
         }
         Json::Object(object) => {
             let mut members: Vec<(&str, &Json)> = object.iter().collect();
-            // `str` is ordered by its bytes, and no key is there twice.
+            // `str` is ordered by its bytes, and keys are unique.
             members.sort_unstable_by_key(|(key, _)| *key);
             out.push(b'{');
             for (index, (key, member)) in members.into_iter().enumerate() {

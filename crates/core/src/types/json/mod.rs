@@ -1,8 +1,8 @@
 //! JSON values: the form in which request bodies are read and fingerprinted.
 //!
-//! Promises: the parser takes RFC 8259 and nothing more, numbers stay exact ([`Decimal`]), keys are unique, every
-//! dimension is bounded, and no input makes it recurse or take more than quasi-linear time. Leaves out: mapping
-//! values to commands, and building replies.
+//! The parser accepts RFC 8259 and nothing more. Numbers stay exact ([`Decimal`]), keys are unique,
+//! and every dimension is bounded. No input makes the parser recurse or take more than quasi-linear
+//! time. Other modules map values to commands and build replies.
 //!
 //! [`canonical`] gives the bytes that fingerprints are made of; its file documents the form.
 
@@ -19,22 +19,18 @@ use crate::types::decimal::Decimal;
 /// A JSON value. Equality is by value: the order of an object's members does not count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Json {
-    /// `null`
     Null,
-    /// `true` or `false`
     Bool(bool),
     /// A number, exactly as written.
     Number(Decimal),
     /// A string, unescaped.
     String(String),
-    /// An array.
     Array(Vec<Json>),
-    /// An object.
     Object(Object),
 }
 
 impl Json {
-    /// Reads a body that is exactly one JSON value.
+    /// Parses a body that is exactly one JSON value.
     pub fn parse(input: &[u8]) -> Result<Json, ParseError> {
         parse::parse(input)
     }

@@ -1,30 +1,27 @@
-//! A JSON object: members in the order they came, no key twice.
+//! A JSON object: members in their original order, with unique keys.
 //!
-//! Promises: looking a key up is cheap at every size, so a body of thousands of members cannot make the parser
-//! quadratic; small objects, nearly all of them, carry no index.
+//! Lookup is fast at every size, so a body of thousands of members cannot make the parser
+//! quadratic. Small objects, the usual case, have no index.
 
 use super::Json;
 use std::fmt;
 
-/// Up to here comparing every key is faster than any index.
+/// Up to this size, comparing all keys is faster than an index.
 const UNINDEXED_MAX: usize = 16;
 
-/// The members of a JSON object.
 #[derive(Clone, Default)]
 pub struct Object {
     members: Vec<(String, Json)>,
-    /// Positions in `members`, sorted by key; empty while there are at most [`UNINDEXED_MAX`] members.
+    /// Positions in `members`, sorted by key; empty up to [`UNINDEXED_MAX`] members.
     by_key: Vec<usize>,
 }
 
-/// Refused: the object has a member of that name already.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DuplicateKey {
-    /// The name.
     pub key: String,
 }
 
-/// Where a key is, or where the index would take it.
+/// The position of a key, or the position at which the index would insert it.
 enum Place {
     Member(usize),
     Vacant { slot: usize },
@@ -69,12 +66,10 @@ impl Object {
         self.members.iter().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// How many members there are.
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
@@ -84,7 +79,7 @@ impl Object {
         self.members.last().map(|(key, _)| key.as_str())
     }
 
-    /// Replaces the value of the member inserted last: the parser inserts a name before it has read the value.
+    /// Replaces the value of the last member: the parser inserts a name before it reads the value.
     pub(super) fn set_last(&mut self, value: Json) {
         if let Some((_, last)) = self.members.last_mut() {
             *last = value;
@@ -152,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn small_objects_carry_no_index_and_large_ones_a_whole_one() {
+    fn only_large_objects_have_an_index() {
         for count in [0, 1, UNINDEXED_MAX] {
             assert!(of(count).by_key.is_empty(), "{count}");
         }
@@ -164,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn members_come_out_as_they_went_in() {
+    fn members_keep_their_order() {
         assert!(Object::new().is_empty() && !of(1).is_empty());
         let members: Vec<(String, Json)> = of(2).into_iter().collect();
         assert_eq!(members, [("k01".to_owned(), Json::Bool(false)), ("k00".to_owned(), Json::Bool(true))]);

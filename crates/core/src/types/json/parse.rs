@@ -1,8 +1,8 @@
 //! The parser: bytes to a [`Json`] value, in one pass.
 //!
-//! Promises: RFC 8259 and nothing more; containers under construction are on an explicit stack, so no input
-//! recurses; the first error is reported with its byte, its place as an RFC 6901 pointer, and what to do. Strings
-//! are read in `parse/string.rs`.
+//! The parser accepts RFC 8259 and nothing more. Open containers are on an explicit stack, so no
+//! input recurses. An error names its byte, its place as an RFC 6901 pointer, and the remedy.
+//! `parse/string.rs` reads strings.
 
 use super::{Json, Object};
 use crate::types::decimal::{Decimal, DecimalError};
@@ -10,25 +10,24 @@ use std::fmt;
 
 mod string;
 
-/// How deep arrays and objects may nest: requests need 4, and dropping a value recurses this deep.
+/// Nesting depth of arrays and objects: requests need 4, and dropping a value recurses this deep.
 pub const DEPTH_MAX: usize = 64;
-/// How many members and elements a body may have in total, so a small body cannot become a large tree. A thousand
-/// transactions of a few entries each must fit.
+/// Members and elements of a body in total, so a small body cannot become a large tree. A thousand
+/// transactions of a few entries each fit.
 pub const ITEMS_MAX: usize = 100_000;
-/// How many members one object may have: no request needs a hundred, and finding a name takes longer the more there are.
+/// Members of one object: no request needs a hundred, and lookup slows down with the size.
 pub const MEMBERS_MAX: usize = 1_000;
-/// How long an error's pointer may be: keys are the client's, and the pointer is sent back.
+/// Bytes of an error's pointer: keys are the client's, and the pointer is sent back.
 pub const POINTER_BYTES_MAX: usize = 512;
 
 /// Why bytes are not an acceptable JSON value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    /// The byte where it was noticed.
+    /// The byte at which the error was noticed.
     pub offset: usize,
-    /// The RFC 6901 pointer of the value being read there; of an enclosing one if its own is longer than
-    /// [`POINTER_BYTES_MAX`].
+    /// The RFC 6901 pointer of the value at that byte. If it exceeds [`POINTER_BYTES_MAX`], the
+    /// pointer of an enclosing value.
     pub pointer: String,
-    /// What is wrong, and what to do.
     pub message: String,
 }
 
@@ -53,11 +52,11 @@ struct Parser<'a> {
     at: usize,
     items: usize,
     stack: Vec<Container>,
-    /// Whether an item of the innermost container is being read, rather than what is between items.
+    /// Whether the parser is inside an item of the innermost container, or between items.
     in_item: bool,
 }
 
-/// A container not yet closed. An object's last member is the one being read.
+/// An open container. An object's last member is the one being read.
 enum Container {
     Array(Vec<Json>),
     Object(Object),
@@ -83,7 +82,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads a value; `None` if it is a container of which the first item comes next.
+    /// Reads a value; `None` for a container whose first item comes next.
     fn value(&mut self) -> Result<Option<Json>, ParseError> {
         self.skip_space();
         match self.byte() {
@@ -190,7 +189,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Reads what follows an item: a comma and the start of the next, or the bracket that closes the container.
+    /// Reads the end of an item: a comma and the start of the next one, or the container's closing
+    /// bracket.
     fn after_item(&mut self) -> Result<Option<Json>, ParseError> {
         self.skip_space();
         let byte = self.byte();
@@ -208,7 +208,7 @@ impl Parser<'_> {
             (None, Some(_) | None) => None,
         };
         self.advance(1);
-        // The container was itself an item of the one around it.
+        // The container was itself an item of the enclosing container.
         self.in_item = true;
         Ok(closed.map(|container| match container {
             Container::Array(elements) => Json::Array(elements),

@@ -61,7 +61,7 @@ fn escapes_are_resolved() {
 }
 
 #[test]
-fn what_is_not_json_is_refused() {
+fn text_outside_the_grammar_is_refused() {
     check_refused("", 0, "", "the body ended");
     check_refused("  ", 2, "", "expected a value");
     check_refused("\u{feff}{}", 0, "", "byte order mark");
@@ -122,11 +122,11 @@ fn broken_strings_are_refused() {
 }
 
 #[test]
-fn a_key_twice_is_refused_after_unescaping() {
+fn duplicate_keys_are_found_after_unescaping() {
     check_refused(r#"{"a":1,"a":1}"#, 7, "/a", "twice");
     check_refused(r#"{"a/b~":1,"\u0061\/b~":2}"#, 10, "/a~1b~0", "twice");
     check_refused(r#"[0,{"x":{"":1,"":2}}]"#, 14, "/1/x/", "twice");
-    // Composed and decomposed are two keys: Unicode is not normalised.
+    // Composed and decomposed characters give two keys: Unicode is not normalized.
     assert_eq!(bytes(&read(r#"{"e\u0301":1,"\u00e9":2}"#)), "{\"e\u{301}\":1,\"é\":2}".as_bytes());
     for twice in ["key-0", "key-7", "key-99"] {
         let members = (0..100).map(|index| format!(r#""key-{index}":0,"#)).collect::<Vec<_>>().concat();
@@ -136,7 +136,7 @@ fn a_key_twice_is_refused_after_unescaping() {
 }
 
 #[test]
-fn a_pointer_of_the_longest_length_is_given_whole() {
+fn a_pointer_of_the_greatest_length_is_complete() {
     let longest = "k".repeat(POINTER_BYTES_MAX - 1);
     let error = Json::parse(format!(r#"{{"{longest}":!}}"#).as_bytes()).expect_err("refused");
     assert_eq!(error.pointer, format!("/{longest}"));
@@ -172,7 +172,7 @@ fn items_are_bounded_in_total() {
     let elements = |count: usize| format!("[{}]", vec!["1"; count].join(","));
     assert!(Json::parse(elements(ITEMS_MAX).as_bytes()).is_ok());
     check_refused(elements(ITEMS_MAX + 1), 2 * ITEMS_MAX + 1, "", "100000");
-    // Two members and their elements are one total.
+    // The total counts two members and their elements.
     let two = |each: usize| format!(r#"{{"a":{0},"b":{0}}}"#, elements(each));
     assert!(Json::parse(two(ITEMS_MAX / 2 - 1).as_bytes()).is_ok());
     assert!(Json::parse(two(ITEMS_MAX / 2).as_bytes()).is_err());

@@ -1,4 +1,4 @@
-//! The server, over HTTP or HTTPS: one request and its whole answer.
+//! HTTP and HTTPS client: one request and its complete response.
 
 use crate::exit::Exit;
 use bytes::Bytes;
@@ -16,12 +16,12 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// Longer than a server keeps a request waiting by default.
+/// Longer than a server holds a request by default.
 const ANSWER_MAX: Duration = Duration::from_mins(1);
-/// Bytes of an answer: a hundred times what a charge takes.
+/// Largest response body; a hundred times the size of a charge.
 const BODY_BYTES_MAX: usize = 256 * 1024;
 
-/// A tenant at a server.
+/// A client with a tenant's API key.
 pub(super) struct Client {
     pool: Pool<HttpsConnector<HttpConnector>, Full<Bytes>>,
     scheme: Scheme,
@@ -29,13 +29,13 @@ pub(super) struct Client {
     authorization: HeaderValue,
 }
 
-/// An answer, as far as an import looks at it.
+/// The parts of a response that an import needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Answer {
     pub(super) status: u16,
-    /// The problem's code, if it is one.
+    /// The code of a problem response.
     pub(super) error: Option<String>,
-    /// The id of what was made, or of the charge a problem is about.
+    /// The id of the created object, or of the charge named by a problem.
     pub(super) resource: Option<String>,
     pub(super) replayed: bool,
     pub(super) retry_after: Option<Duration>,
@@ -64,7 +64,7 @@ impl Client {
         Ok(Client { pool, scheme, authority, authorization })
     }
 
-    /// Sends `body` to `path` under `key`. The error says why there is no answer.
+    /// Posts `body` to `path` under `key`. The error explains the missing response.
     pub(super) async fn post(&self, path: &str, key: &str, body: Bytes) -> Result<Answer, String> {
         let request = self.request(path, key, body).map_err(|error| error.to_string())?;
         match timeout(ANSWER_MAX, self.exchange(request)).await {
@@ -106,7 +106,7 @@ fn read(status: u16, headers: &HeaderMap, body: &[u8]) -> Answer {
     }
 }
 
-/// The cause at the bottom: those above only say that a request failed.
+/// The innermost cause; the outer errors only say that a request failed.
 fn innermost(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(|| error.to_string(), innermost)
 }

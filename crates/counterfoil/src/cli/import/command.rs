@@ -1,6 +1,7 @@
-//! From a record to a command that can be sent: checked as the server would, told apart by its stable fields.
+//! Turns records into commands: applies the server's checks, and identifies commands by stable
+//! fields.
 
-use super::read::{Bad, Record};
+use super::read::{BadLine, Record};
 use clap::ValueEnum;
 use counterfoil_core::idempotency::derive::{Bucket, Identity, Stable, Width, member};
 use counterfoil_core::types::digest::MacKey;
@@ -12,10 +13,10 @@ use counterfoil_wire::layout::Layout;
 use counterfoil_wire::{charge, refund, time, transfer};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bytes of one command: many times what the largest has.
+/// Largest command; many times the size of a real one.
 const COMMAND_BYTES_MAX: usize = 64 * 1024;
 
-/// What the commands of a file make.
+/// The type of object that the commands create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Route {
     Charges,
@@ -40,7 +41,7 @@ impl Route {
         }
     }
 
-    /// What the server would find wrong. Whether an id names something only the server can say.
+    /// Checks a body like the server. Only the server can tell whether an id exists.
     fn check(self, body: &Json) -> Result<(), Vec<Flaw>> {
         let references = References::new(MacKey::new(&[0; 32]));
         match self {
@@ -51,14 +52,14 @@ impl Route {
     }
 }
 
-/// How commands are told apart.
+/// The rules that identify commands.
 #[derive(Clone, Debug)]
 pub(super) struct Recipe {
     pub(super) route: Route,
     pub(super) stable: Stable,
-    /// The field that says when a command was made.
+    /// The field with a command's creation time.
     pub(super) time_field: Option<String>,
-    /// How long a bucket is; without one there is one key for good.
+    /// Length of a bucket; without one, a command has one key for ever.
     pub(super) width: Option<Width>,
 }
 
@@ -67,10 +68,10 @@ pub(super) struct Recipe {
 pub(super) struct Command {
     pub(super) line: usize,
     pub(super) identity: Identity,
-    /// Its own time, where the file has one.
+    /// The creation time in the file, if any.
     pub(super) time: Option<Time>,
     pub(super) body: Vec<u8>,
-    /// Lines that say the same.
+    /// Lines that repeat this command.
     pub(super) repeated_on: Vec<usize>,
 }
 
@@ -81,48 +82,53 @@ impl Recipe {
         self.width.map_or(Bucket::Forever, number)
     }
 
-    /// The commands of `records`, each once, in the order of the file; what is wrong is added to `bad`.
-    pub(super) fn commands(&self, records: Vec<Record>, bad: &mut Vec<Bad>) -> Vec<Command> {
+    /// The commands of `records`, each once, in file order. Problems are added to `bad`.
+    pub(super) fn commands(&self, records: Vec<Record>, bad: &mut Vec<BadLine>) -> Vec<Command> {
         let mut commands: Vec<Command> = Vec::with_capacity(records.len());
         let mut known: BTreeMap<Identity, Vec<usize>> = BTreeMap::new();
-        let mut unclear = BTreeSet::new();
+        let mut conflicting = BTreeSet::new();
         for record in records {
             let line = record.line;
             let command = match self.command(record) {
                 Ok(command) => command,
                 Err(reason) => {
-                    bad.push(Bad::new(line, reason));
+                    bad.push(BadLine::new(line, reason));
                     continue;
                 }
             };
             let alike = known.entry(command.identity.clone()).or_default();
-            match self.meet(&command, alike.iter().filter_map(|at| Some((*at, commands.get(*at)?)))) {
-                Met::Nobody => {
+            match self.compare(&command, alike.iter().filter_map(|at| Some((*at, commands.get(*at)?)))) {
+                Comparison::New => {
                     alike.push(commands.len());
                     commands.push(command);
                 }
-                Met::Itself(at) => {
+                Comparison::Repeat(at) => {
                     if let Some(first) = commands.get_mut(at) {
                         first.repeated_on.push(line);
                     }
                 }
-                Met::Unclear(at, first, why) => {
-                    bad.push(Bad::new(line, format!("it has the stable fields of line {first}, {why}")));
-                    unclear.insert(at);
+                Comparison::Conflict(at, first, why) => {
+                    bad.push(BadLine::new(line, format!("it has the stable fields of line {first}, {why}")));
+                    conflicting.insert(at);
                 }
             }
         }
-        // Which of them is meant only their maker can say, so the first one is not sent either.
-        for first in unclear.iter().filter_map(|at| commands.get(*at)) {
+        // Only the author knows which of the lines is right, so the first one is not sent either.
+        for first in conflicting.iter().filter_map(|at| commands.get(*at)) {
             let lines = std::iter::once(&first.line).chain(&first.repeated_on);
             bad.extend(
-                lines.map(|line| Bad::new(*line, "other lines have its stable fields and differ from it")),
+                lines
+                    .map(|line| BadLine::new(*line, "other lines have its stable fields and differ from it")),
             );
         }
-        (0..).zip(commands).filter(|(at, _)| !unclear.contains(at)).map(|(_, command)| command).collect()
+        (0..).zip(commands).filter(|(at, _)| !conflicting.contains(at)).map(|(_, command)| command).collect()
     }
 
-    fn meet<'a>(&self, command: &Command, alike: impl Iterator<Item = (usize, &'a Command)>) -> Met {
+    fn compare<'a>(
+        &self,
+        command: &Command,
+        alike: impl Iterator<Item = (usize, &'a Command)>,
+    ) -> Comparison {
         const DIFFERS: &str =
             "but differs from it in others; correct one, or declare a field that tells them apart";
         const NEAR: &str = "and a time in the neighbouring bucket: is it one command or two? Remove one, or declare a field that tells them apart";
@@ -132,13 +138,13 @@ impl Recipe {
                 (Bucket::Forever, _) | (_, Bucket::Forever) => 0,
             };
             match distance {
-                0 if first.body == command.body => return Met::Itself(at),
-                0 => return Met::Unclear(at, first.line, DIFFERS),
-                1 => return Met::Unclear(at, first.line, NEAR),
+                0 if first.body == command.body => return Comparison::Repeat(at),
+                0 => return Comparison::Conflict(at, first.line, DIFFERS),
+                1 => return Comparison::Conflict(at, first.line, NEAR),
                 2.. => {}
             }
         }
-        Met::Nobody
+        Comparison::New
     }
 
     fn command(&self, record: Record) -> Result<Command, String> {
@@ -149,7 +155,7 @@ impl Recipe {
         let mut body = Vec::with_capacity(256);
         json::canonical(&json, &mut body);
         if body.len() > COMMAND_BYTES_MAX {
-            return Err(format!("it has more than {COMMAND_BYTES_MAX} bytes; no command needs so many"));
+            return Err(format!("it has more than {COMMAND_BYTES_MAX} bytes; no command is that long"));
         }
         Ok(Command { line: record.line, identity, time, body, repeated_on: Vec::new() })
     }
@@ -157,14 +163,15 @@ impl Recipe {
     fn time(&self, object: &Object) -> Result<Option<Time>, String> {
         let Some(field) = &self.time_field else { return Ok(None) };
         let Some(Json::String(text)) = member(object, field) else {
-            return Err(format!("the time `{field}` is missing or no text"));
+            return Err(format!("the time `{field}` is missing or not text"));
         };
-        let bad = || format!("`{field}` is no RFC 3339 time; write it like 2026-01-31T12:00:00Z");
+        let bad = || format!("`{field}` is not an RFC 3339 time; write it like 2026-01-31T12:00:00Z");
         time::parse(text).map(Some).ok_or_else(bad)
     }
 
-    /// What the server is sent: declared fields that it does not know become metadata where the route has it and are
-    /// left out where not; the time of the command is left out, so that a file may tell it more exactly later.
+    /// The body to send. Declared fields unknown to the server become metadata if the route has
+    /// metadata; otherwise they are left out. The time field is left out, so that a later file may
+    /// state the time more precisely.
     fn sent(&self, object: Object) -> Result<Object, String> {
         let layout = self.route.layout();
         let (mut sent, mut moved, mut metadata) = (Object::new(), Vec::new(), None);
@@ -176,7 +183,7 @@ impl Recipe {
             } else if self.stable.fields().any(|field| field == name) {
                 moved.push((name, text_of(&value)));
             } else if self.time_field.as_deref() != Some(name.as_str()) {
-                // Told of by the reader, with what was perhaps meant.
+                // The server's reader reports the field with a suggestion.
                 sent.insert(name, value).map_err(|error| error.to_string())?;
             }
         }
@@ -192,20 +199,21 @@ impl Recipe {
     }
 }
 
-enum Met {
-    Nobody,
-    /// The same command, at that place.
-    Itself(usize),
-    /// Another with the same stable fields, at that place and on that line; and why that cannot be.
-    Unclear(usize, usize, &'static str),
+enum Comparison {
+    New,
+    /// Repeats the command at this index.
+    Repeat(usize),
+    /// Equal stable fields but a contradiction: index and line of the first command, and the
+    /// difference.
+    Conflict(usize, usize, &'static str),
 }
 
-/// `metadata` with the pairs `moved`.
+/// Adds the pairs `moved` to `metadata`.
 fn with(metadata: Option<Json>, moved: Vec<(String, String)>) -> Result<Json, String> {
     let mut pairs = match metadata {
         None | Some(Json::Null) => Object::new(),
         Some(Json::Object(pairs)) => pairs,
-        // The reader says what metadata must be.
+        // The server's reader reports malformed metadata.
         Some(other) => return Ok(other),
     };
     for (name, text) in moved {

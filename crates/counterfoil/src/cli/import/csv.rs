@@ -1,10 +1,10 @@
-//! Comma-separated values as RFC 4180 has them: cells may be quoted, and a quoted cell may hold commas, line breaks
-//! and doubled quotes.
+//! Comma-separated values by RFC 4180: cells may be quoted, and a quoted cell may hold commas, line
+//! breaks and doubled quotes.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// One record: the line it begins on, and its cells or what is wrong with it.
+/// A record: the first line, and the cells or an error.
 pub(super) type Row = (usize, Result<Vec<String>, &'static str>);
 
 const OPEN: &str = "a quoted cell does not end; close it with a double quote";
@@ -12,7 +12,7 @@ const AFTER: &str = "something follows the end of a quoted cell; double the quot
 const INSIDE: &str =
     "a cell without quotes has one inside; put the cell in double quotes and double those inside it";
 
-/// All records. Lines without any character are skipped.
+/// Parses all records and skips empty lines.
 pub(super) fn rows(text: &str) -> Vec<Row> {
     let mut reader = Reader { rest: text.chars().peekable(), line: 1 };
     let mut rows = Vec::new();
@@ -43,7 +43,7 @@ impl Reader<'_> {
         next
     }
 
-    /// One record, without the line break that ends it.
+    /// Parses a record, without the final line break.
     fn row(&mut self) -> Result<Vec<String>, &'static str> {
         let mut cells = Vec::new();
         loop {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_commas_and_line_breaks_inside_a_cell() {
+    fn cells_may_hold_quotes_commas_and_line_breaks() {
         let read = rows("id,note\r\n1,\"a, \"\"b\"\"\r\nc\"\r\n\r\n2,\r\n");
         let cells = |row: &[&str]| Ok(row.iter().map(|cell| (*cell).to_owned()).collect());
         assert_eq!(

@@ -1,5 +1,6 @@
-//! `import`: a file of commands that have no keys, sent under keys derived from their stable fields. Running the same
-//! file again, at the same time or later, replays. docs/import.md says how, and where that ends.
+//! `import`: sends a file of commands without idempotency keys, under keys derived from their
+//! stable fields. Running the same file again replays its commands, at the same time or later.
+//! docs/import.md explains the method and its limits.
 
 mod client;
 mod command;
@@ -8,7 +9,7 @@ mod read;
 mod report;
 mod send;
 
-use super::runtime::one_thread;
+use super::runtime::client_runtime;
 use crate::exit::Exit;
 use clap::Args;
 use client::Client;
@@ -16,7 +17,7 @@ use command::{Command, Recipe, Route};
 use counterfoil_core::idempotency::derive::{Stable, Width};
 use counterfoil_core::types::time::{Span, Time};
 use indicatif::{ProgressBar, ProgressStyle};
-use read::Bad;
+use read::BadLine;
 use report::Report;
 use send::{Delivered, Sender};
 use std::io::Read;
@@ -27,56 +28,60 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Bytes of a file: a million commands and more, and all of them are in memory.
+/// Largest input file: a million commands and more, all held in memory.
 const INPUT_BYTES_MAX: u64 = 512 * 1024 * 1024;
 const BUCKET_MAX: Duration = Duration::from_hours(366 * 24);
 
-/// Sends a file of commands that have no keys, under keys derived from their fields.
+/// Sends a file of commands without keys, under keys derived from their fields.
 #[derive(Args, Debug)]
 pub(crate) struct Import {
-    /// One JSON object a line, or CSV with a header; - reads standard input.
+    /// The file: one JSON object per line, or CSV with a header; - reads standard input.
     file: PathBuf,
     /// The server, for example https://pay.example.com.
     #[arg(long, required_unless_present = "dry_run")]
     url: Option<String>,
-    /// An API key of a tenant there.
+    /// An API key of a tenant on that server.
     #[arg(long, value_name = "KEY", required_unless_present = "dry_run")]
     api_key: Option<String>,
-    /// The fields that tell one command from another and stay the same when it is sent again; never the amount.
+    /// The fields that identify a command and stay the same when it is sent again; never the
+    /// amount.
     #[arg(long, value_name = "FIELD,…", value_delimiter = ',', required = true)]
     stable: Vec<String>,
-    /// How long a bucket of time is, `24h` or `7d`, where the same fields come again for new commands; `none`: they never do.
+    /// Length of a time bucket, such as `24h` or `7d`, if equal fields return later as a new
+    /// command; `none` if they never do.
     #[arg(long, value_name = "LENGTH", default_value = "none", value_parser = bucket)]
-    bucket: Lasting,
-    /// The field with the time a command was made (RFC 3339); it decides the bucket instead of the time it is sent.
+    bucket: BucketLength,
+    /// The field with a command's creation time (RFC 3339); it selects the bucket instead of the
+    /// current time.
     #[arg(long, value_name = "FIELD")]
     time_field: Option<String>,
-    /// Buckets go by this time (RFC 3339) instead of now: to repeat an import of an earlier day.
+    /// Selects buckets by this time (RFC 3339) instead of now, to repeat an import of an earlier
+    /// day.
     #[arg(long, value_name = "TIME", conflicts_with = "time_field", value_parser = instant)]
     as_of: Option<Time>,
-    /// What the commands make.
+    /// The type of object that the commands create.
     #[arg(long, value_enum, default_value_t = Route::Charges)]
     route: Route,
-    /// Commands under way at a time.
+    /// Number of commands sent at a time.
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
     connections: u16,
-    /// How long one command is tried: `90s`, `10m`.
+    /// Longest time to try one command: `90s`, `10m`.
     #[arg(long, value_name = "LENGTH", default_value = "10m", value_parser = length)]
     deadline: Duration,
-    /// Sends the good lines of a file that has bad ones.
+    /// Sends the good lines of a file that also has bad ones.
     #[arg(long)]
     skip_bad: bool,
-    /// Checks the file and shows the keys; sends nothing.
+    /// Checks the file and shows the keys without sending anything.
     #[arg(long)]
     dry_run: bool,
-    /// Prints one JSON object a line instead of a table.
+    /// Prints one JSON object per line instead of a table.
     #[arg(long)]
     json: bool,
 }
 
-/// How long a key is good for.
+/// The length of a time bucket.
 #[derive(Clone, Copy, Debug)]
-enum Lasting {
+enum BucketLength {
     Forever,
     For(Duration),
 }
@@ -109,28 +114,28 @@ impl Import {
         let stable = Stable::declare(self.route.name(), self.stable.iter().map(|field| field.trim()))
             .map_err(|error| Exit::refused(format!("--stable: {error}")))?;
         let width = match self.bucket {
-            Lasting::Forever if self.time_field.is_some() || self.as_of.is_some() => {
+            BucketLength::Forever if self.time_field.is_some() || self.as_of.is_some() => {
                 return Err(Exit::refused(
                     "--time-field and --as-of decide between buckets, and there are none; give --bucket too",
                 ));
             }
-            Lasting::Forever => None,
-            // A command that is still being tried has its key from when it was begun.
-            Lasting::For(length) if length < self.deadline * 2 => {
+            BucketLength::Forever => None,
+            // A command keeps the key of its first attempt for as long as it is retried.
+            BucketLength::For(length) if length < self.deadline * 2 => {
                 return Err(Exit::refused(
                     "--bucket must be at least twice --deadline; lengthen it, or shorten --deadline",
                 ));
             }
-            Lasting::For(length) => {
+            BucketLength::For(length) => {
                 Width::new(Span::from_ms(u64::try_from(length.as_millis()).unwrap_or(u64::MAX)))
             }
         };
         Ok(Recipe { route: self.route, stable, time_field: self.time_field.clone(), width })
     }
 
-    /// Names what is bad, before anything is sent.
-    fn refuse(&self, commands: &[Command], bad: &[Bad]) -> Result<(), Exit> {
-        for Bad { line, reason } in bad {
+    /// Refuses a file with bad lines before anything is sent.
+    fn refuse(&self, commands: &[Command], bad: &[BadLine]) -> Result<(), Exit> {
+        for BadLine { line, reason } in bad {
             eprintln!("counterfoil: line {line}: {reason}");
         }
         if !bad.is_empty() && !self.skip_bad {
@@ -157,7 +162,7 @@ impl Import {
             stopped: AtomicBool::new(false),
         };
         let bar = if self.json { ProgressBar::hidden() } else { bar(commands.len()) };
-        one_thread()?.block_on(all(
+        client_runtime()?.block_on(all(
             Arc::new(sender),
             Arc::new(commands),
             connections,
@@ -171,7 +176,7 @@ impl Import {
     }
 }
 
-/// Sends all commands, so many at a time; `told` hears of each.
+/// Sends all commands with bounded concurrency; calls `told` with each result.
 async fn all(
     sender: Arc<Sender>,
     commands: Arc<Vec<Command>>,
@@ -222,12 +227,12 @@ fn input(file: &Path) -> Result<Vec<u8>, Exit> {
     Ok(bytes)
 }
 
-fn bucket(text: &str) -> Result<Lasting, String> {
+fn bucket(text: &str) -> Result<BucketLength, String> {
     if text == "none" {
-        return Ok(Lasting::Forever);
+        return Ok(BucketLength::Forever);
     }
     let length = length(text).map_err(|why| format!("{why}, or none"))?;
-    if length > BUCKET_MAX { Err("at most 366d, or none".into()) } else { Ok(Lasting::For(length)) }
+    if length > BUCKET_MAX { Err("at most 366d, or none".into()) } else { Ok(BucketLength::For(length)) }
 }
 
 fn length(text: &str) -> Result<Duration, String> {

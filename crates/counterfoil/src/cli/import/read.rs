@@ -1,35 +1,35 @@
-//! From a file's bytes to the objects in it: one JSON object a line, or CSV with a header.
+//! Reads a file into objects: one JSON object per line, or CSV with a header.
 
 use super::csv;
 use counterfoil_core::types::decimal::Decimal;
 use counterfoil_core::types::json::{Json, Object};
 use counterfoil_wire::layout::{Layout, Shape};
 
-/// One command as the file has it.
+/// A command as read from the file.
 #[derive(Debug, PartialEq)]
 pub(super) struct Record {
-    /// Where it begins.
+    /// The first line of the record.
     pub(super) line: usize,
     pub(super) object: Object,
 }
 
-/// A line that is no command.
+/// A line that is not a command.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Bad {
+pub(super) struct BadLine {
     pub(super) line: usize,
-    /// What is wrong, and what to do.
+    /// The problem and the remedy.
     pub(super) reason: String,
 }
 
-impl Bad {
-    pub(super) fn new(line: usize, reason: impl Into<String>) -> Bad {
-        Bad { line, reason: reason.into() }
+impl BadLine {
+    pub(super) fn new(line: usize, reason: impl Into<String>) -> BadLine {
+        BadLine { line, reason: reason.into() }
     }
 }
 
-/// What a file holds. A file that begins with `{` is JSON; every other is CSV.
-pub(super) fn read(input: &[u8], layout: &Layout) -> (Vec<Record>, Vec<Bad>) {
-    // Spreadsheets write a byte order mark.
+/// Reads a file. A file that begins with `{` is JSON; any other file is CSV.
+pub(super) fn read(input: &[u8], layout: &Layout) -> (Vec<Record>, Vec<BadLine>) {
+    // Skip the byte order mark that spreadsheets write.
     let input = input.strip_prefix(b"\xef\xbb\xbf").unwrap_or(input);
     if input.trim_ascii_start().first() == Some(&b'{') {
         return json(input);
@@ -39,12 +39,12 @@ pub(super) fn read(input: &[u8], layout: &Layout) -> (Vec<Record>, Vec<Bad>) {
         Err(error) => {
             let before = input.get(..error.valid_up_to()).unwrap_or_default();
             let line = before.split(|byte| *byte == b'\n').count();
-            (Vec::new(), vec![Bad::new(line, "it is not UTF-8; save the file as UTF-8")])
+            (Vec::new(), vec![BadLine::new(line, "it is not UTF-8; save the file as UTF-8")])
         }
     }
 }
 
-fn json(input: &[u8]) -> (Vec<Record>, Vec<Bad>) {
+fn json(input: &[u8]) -> (Vec<Record>, Vec<BadLine>) {
     let (mut records, mut bad) = (Vec::new(), Vec::new());
     for (line, text) in (1..).zip(input.split(|byte| *byte == b'\n')) {
         if text.trim_ascii().is_empty() {
@@ -52,28 +52,28 @@ fn json(input: &[u8]) -> (Vec<Record>, Vec<Bad>) {
         }
         match Json::parse(text) {
             Ok(Json::Object(object)) => records.push(Record { line, object }),
-            Ok(_) => bad.push(Bad::new(line, "it is no object; write one JSON object a line")),
-            Err(error) => bad.push(Bad::new(line, format!("it is no JSON: {error}"))),
+            Ok(_) => bad.push(BadLine::new(line, "it is not an object; write one JSON object per line")),
+            Err(error) => bad.push(BadLine::new(line, format!("it is not JSON: {error}"))),
         }
     }
     (records, bad)
 }
 
-fn table(text: &str, layout: &Layout) -> (Vec<Record>, Vec<Bad>) {
+fn table(text: &str, layout: &Layout) -> (Vec<Record>, Vec<BadLine>) {
     let (mut records, mut bad) = (Vec::new(), Vec::new());
     let mut rows = csv::rows(text).into_iter();
     let names = match rows.next() {
         None => return (records, bad),
         Some((line, header)) => match header.map_err(str::to_owned).and_then(check_header) {
             Ok(names) => names,
-            // Without its header no line can be read.
-            Err(reason) => return (records, vec![Bad::new(line, format!("the header: {reason}"))]),
+            // No line can be read without a header.
+            Err(reason) => return (records, vec![BadLine::new(line, format!("the header: {reason}"))]),
         },
     };
     for (line, row) in rows {
         match row.map_err(str::to_owned).and_then(|cells| object(&names, cells, layout)) {
             Ok(object) => records.push(Record { line, object }),
-            Err(reason) => bad.push(Bad::new(line, reason)),
+            Err(reason) => bad.push(BadLine::new(line, reason)),
         }
     }
     (records, bad)
@@ -85,7 +85,7 @@ fn check_header(names: Vec<String>) -> Result<Vec<String>, String> {
             return Err(format!("column {} has no proper name; write the field's name", index + 1));
         }
         if names.iter().skip(index + 1).any(|other| other == name) {
-            return Err(format!("`{name}` is there twice; name each column once"));
+            return Err(format!("`{name}` appears twice; name each column once"));
         }
         if names
             .iter()
@@ -97,7 +97,7 @@ fn check_header(names: Vec<String>) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// The object of one row; an empty cell is an absent field.
+/// The object of a row. An empty cell is an absent field.
 fn object(names: &[String], cells: Vec<String>, layout: &Layout) -> Result<Object, String> {
     if cells.len() != names.len() {
         return Err(format!("it has {} cells and the header {}; make them equal", cells.len(), names.len()));
@@ -126,7 +126,8 @@ fn object(names: &[String], cells: Vec<String>, layout: &Layout) -> Result<Objec
     Ok(flat)
 }
 
-/// What a cell means. One that is not of the field's shape stays a text, which the field's reader refuses by name.
+/// Converts a cell to the field's type. A cell that does not fit stays text, which the field's
+/// reader refuses by name.
 fn value(cell: String, shape: Shape) -> Json {
     match (shape, cell.as_str()) {
         (Shape::Number, text) => Decimal::parse(text).map_or(Json::String(cell), Json::Number),
@@ -158,17 +159,17 @@ mod tests {
     fn bad_lines_are_named_with_their_number_and_reason() {
         refused(
             b"{\"a\":1}\n\n{\n[1]\n{\"a\":1,\"a\":2}\n",
-            &[(3, "no JSON"), (4, "no object"), (5, "twice")],
+            &[(3, "not JSON"), (4, "not an object"), (5, "twice")],
         );
         refused(b"order_id,amount\n1,2,3\n1\n", &[(2, "3 cells"), (3, "1 cells")]);
         refused(b"a,\n1,2", &[(1, "column 2")]);
-        refused(b"a,b,a\n1,2,3", &[(1, "`a` is there twice")]);
+        refused(b"a,b,a\n1,2,3", &[(1, "`a` appears twice")]);
         refused(b"metadata,metadata.x\n1,2", &[(1, "`metadata` is a column")]);
         refused(b"a\n\xff\n", &[(2, "UTF-8")]);
     }
 
     #[test]
-    fn a_table_says_what_its_lines_of_json_would() {
+    fn a_csv_file_reads_like_the_same_file_in_json() {
         let table = "\u{feff}order_id,amount,capture,metadata.shop,metadata.a.b,wallet.amount,description\n\
                      7,1250,false,\"x, y\",z,5,\n8,12.x,perhaps,,,,\n";
         let lines = concat!(
@@ -176,7 +177,7 @@ mod tests {
             "\n",
             r#"{"order_id":"8","amount":"12.x","capture":"perhaps"}"#
         );
-        let objects = |(records, bad): (Vec<Record>, Vec<Bad>)| {
+        let objects = |(records, bad): (Vec<Record>, Vec<BadLine>)| {
             assert_eq!(bad, []);
             records.into_iter().map(|record| record.object).collect::<Vec<_>>()
         };

@@ -1,17 +1,17 @@
-//! What an import tells: one row a line, and the sums.
+//! The report of an import: one row per line, and totals.
 
 use super::client::Answer;
 use super::command::Command;
-use super::read::Bad;
+use super::read::BadLine;
 use super::send::{Delivered, Outcome};
 use comfy_table::{Cell, Color, Table};
 use serde::Serialize;
 use std::io::Write;
 
-/// Rows of trouble that are shown to a person; `--json` has them all.
+/// Failed rows shown to a person; `--json` prints every row.
 const SHOWN_MAX: usize = 20;
 
-/// What came of one line.
+/// The result of one line.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
     line: usize,
@@ -20,11 +20,11 @@ pub(super) struct Row {
     error: Option<String>,
     resource: Option<String>,
     replayed: bool,
-    /// The earlier line that says the same.
+    /// The earlier line with the same command.
     duplicate_of: Option<usize>,
 }
 
-/// The rows and their sums.
+/// The rows and their totals.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     json: bool,
@@ -43,24 +43,24 @@ impl Report {
         Report { json, ..Report::default() }
     }
 
-    /// Whether every line has an answer that says it was done.
+    /// Whether every line was answered as done.
     pub(super) fn is_clean(&self) -> bool {
         self.failed + self.unresolved + self.not_sent + self.bad == 0
     }
 
-    /// A line that is no command.
-    pub(super) fn bad(&mut self, bad: &Bad) {
+    /// Adds a line that is not a command.
+    pub(super) fn bad(&mut self, bad: &BadLine) {
         self.bad += 1;
         self.tell(Row { error: Some(bad.reason.clone()), ..row(bad.line, None) }, true);
     }
 
-    /// What would be sent.
+    /// Adds a command of a dry run.
     pub(super) fn planned(&mut self, command: &Command, key: &str) {
         self.done += 1;
         self.with_duplicates(command, &row(command.line, Some(key.to_owned())), false);
     }
 
-    /// What came of a command.
+    /// Adds the result of a command.
     pub(super) fn delivered(&mut self, command: &Command, delivered: Delivered) {
         let row = row(command.line, Some(delivered.key));
         let (row, trouble) = match delivered.outcome {
@@ -94,14 +94,14 @@ impl Report {
 
     fn tell(&mut self, row: Row, trouble: bool) {
         if self.json {
-            // A reader that has gone must not end an import half-way.
+            // Ignore write errors: a closed pipe must not end an import half-way.
             let _ = writeln!(std::io::stdout(), "{}", serde_json::to_string(&row).unwrap_or_default());
         } else if trouble {
             self.trouble.push(row);
         }
     }
 
-    /// The sums, and the first rows of trouble; `done` says what is true of those that went well.
+    /// Prints totals and the first failed rows. `done` describes the successful rows.
     pub(super) fn finish(mut self, done: &str) {
         if self.json {
             return;

@@ -1,4 +1,4 @@
-//! One command to its answer: the search for its key, and patience under each key.
+//! Sends a command: finds the key, and retries under the same key until the answer is final.
 
 use super::client::{Answer, Client};
 use super::command::{Command, Recipe};
@@ -9,31 +9,32 @@ use counterfoil_wire::problem::Code;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What closes a key: opening an account that moves nothing. The first closing opens it, every other is refused, and
-/// both spend their key. Importers know each other's closings by these bytes, so they never change.
+/// The request that closes a key: opening an account that moves no money. The first closing opens
+/// the account, every later one is refused, and both use up their key. Importers recognize each
+/// other's closings by these bytes, so the bytes never change.
 const CLOSING_PATH: &str = "/v1/accounts";
 const CLOSING_BODY: &[u8] =
     br#"{"asset":"USD","code":"import:closed","metadata":{"about":"closes derived keys of an earlier bucket; holds no money"}}"#;
 
-/// The first pause between two tries, doubled after each.
+/// The first pause between two attempts; doubled after every attempt.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// A server that says to wait longer is asked again after this.
+/// Longest pause, even if the server asks for more.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(1);
 
 /// Sends commands.
 pub(super) struct Sender {
     pub(super) client: Client,
     pub(super) recipe: Recipe,
-    /// The time that buckets go by, if not the machine's.
+    /// The time that selects buckets, if not the machine's.
     pub(super) as_of: Option<Time>,
-    /// How long one command is tried.
+    /// Longest time to try one command.
     pub(super) deadline: Duration,
-    /// The server does not accept the API key: nothing more is sent.
+    /// The server refuses the API key: nothing more is sent.
     pub(super) stopped: AtomicBool,
 }
 
-/// What came of a command, under the key it was sent with last.
+/// The result of a command, and the last key it was sent under.
 #[derive(Debug)]
 pub(super) struct Delivered {
     pub(super) key: String,
@@ -44,14 +45,15 @@ pub(super) struct Delivered {
 pub(super) enum Outcome {
     /// The final answer.
     Answered(Answer),
-    /// None within the deadline; perhaps it was done. The last status, if there was one, and why.
+    /// No final answer within the deadline; the command may have been executed. Holds the last
+    /// status, if any, and a reason.
     Unresolved(Option<u16>, String),
     /// Nothing was sent.
     NotSent,
 }
 
 impl Sender {
-    /// The search's first key; where a command is found elsewhere, its own is reported.
+    /// The key tried first. A command found under another key is reported with that key.
     pub(super) fn key(&self, command: &Command) -> String {
         command.identity.key(self.recipe.bucket(command, self.now()))
     }
@@ -60,7 +62,7 @@ impl Sender {
         self.as_of.unwrap_or_else(machine_time)
     }
 
-    /// Sends a command until it has a final answer or its time is over.
+    /// Sends a command until it has a final answer or its deadline passes.
     pub(super) async fn deliver(&self, command: &Command) -> Delivered {
         let began = Instant::now();
         let path = format!("/v1/{}", self.recipe.route.name());
@@ -79,7 +81,7 @@ impl Sender {
                 Err(outcome) => return Delivered { key, outcome },
             };
             let next = match search.step() {
-                _ if is(&answer, Code::IdempotencyKeyFingerprintMismatch) => search.met_another(),
+                _ if is(&answer, Code::IdempotencyKeyFingerprintMismatch) => search.used_by_another(),
                 Step::Close(_) if is_closed(&answer) => search.closed(),
                 Step::Close(_) | Step::Send(_) => None,
             };
@@ -90,7 +92,7 @@ impl Sender {
         }
     }
 
-    /// Sends one request again and again, under the same key, until its answer is final.
+    /// Repeats one request under the same key until its answer is final.
     async fn persist(&self, path: &str, key: &str, body: &Bytes, began: Instant) -> Result<Answer, Outcome> {
         let mut ceiling = PAUSE_FIRST;
         loop {
@@ -121,16 +123,15 @@ fn is(answer: &Answer, code: Code) -> bool {
     answer.error.as_deref() == Some(code.name())
 }
 
-/// Whether an answer to a closing says that it holds the key: it was done, refused because it was done before under
-/// another key, or is so long ago that its answer is not kept.
+/// Whether the answer shows that a closing holds the key. The closing was done, was refused because
+/// of an earlier closing under another key, or is older than the replay window.
 fn is_closed(answer: &Answer) -> bool {
     (200..300).contains(&answer.status)
         || is(answer, Code::AccountExists)
         || is(answer, Code::IdempotencyKeyExpired)
 }
 
-/// Whether an answer may be another one when the same request is sent again. Refusals that are stored stay, with a
-/// status of 5xx too.
+/// Whether a retry may get another answer. Stored refusals are final, even with a status of 5xx.
 fn passes(answer: &Answer) -> bool {
     const PASSING: [Code; 8] = [
         Code::OutcomePending,
@@ -144,15 +145,15 @@ fn passes(answer: &Answer) -> bool {
     ];
     match Code::ALL.iter().find(|code| is(answer, **code)) {
         Some(code) => PASSING.contains(code),
-        // Something between here and the server has answered.
+        // A proxy answered, not the server.
         None => answer.status >= 500 || matches!(answer.status, 408 | 425 | 429),
     }
 }
 
-/// Anything up to `ceiling`, so that those who failed together do not come back together.
+/// A random pause up to `ceiling`, so that clients that failed together do not retry together.
 fn jitter(ceiling: Duration) -> Duration {
     let mut chance = [0; 4];
-    // Without chance the pause is the longest.
+    // Without randomness the pause is the longest.
     let part = if getrandom::fill(&mut chance).is_ok() { u32::from_le_bytes(chance) >> 16 } else { 1 << 16 };
     ceiling * part / (1 << 16)
 }

@@ -6,7 +6,7 @@ const HEARTBEAT: &str = "COUNTERFOIL_IDEMPOTENCY__HEARTBEAT_MS";
 const CEILING: &str = "COUNTERFOIL_IDEMPOTENCY__LEASE_CEILING_MS";
 
 #[test]
-fn a_short_lease_shortens_the_heartbeat_nobody_gave() {
+fn a_short_lease_shortens_the_default_heartbeat() {
     let settings = nothing().env(LEASE, "500").load();
     assert_eq!(settings.idempotency.heartbeat_ms, 166);
     let source = settings.source("idempotency.heartbeat_ms").map(ToString::to_string);
@@ -19,7 +19,7 @@ fn the_shortest_lease_still_has_a_heartbeat_within_it() {
 }
 
 #[test]
-fn a_long_lease_raises_the_ceiling_nobody_gave() {
+fn a_long_lease_raises_the_default_ceiling() {
     let settings = nothing().env(LEASE, "200000").load();
     assert_eq!(settings.idempotency.lease_ceiling_ms, 200_000);
     assert_eq!(settings.idempotency.heartbeat_ms, 10_000);
@@ -49,7 +49,7 @@ fn a_given_ceiling_below_the_lease_is_refused() {
 }
 
 #[test]
-fn a_backoff_default_gives_way_and_two_given_values_must_agree() {
+fn a_default_backoff_adapts_and_two_given_values_must_agree() {
     assert_eq!(file("[outbox]\nbackoff_base_ms = 40_000\n").load().outbox.backoff_cap_ms, 40_000);
     let lowered = file("[outbox]\nbackoff_cap_ms = 100\n").load();
     assert_eq!(lowered.outbox.backoff_base_ms, 100);

@@ -1,4 +1,4 @@
-//! The configuration as its users meet it: a file, variables and flags in, settings or problems out.
+//! The configuration from outside: a file, variables and flags in, settings or problems out.
 
 mod agreement;
 mod page;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Override, Settings};
 
-/// The layers of one test, to be loaded.
+/// The layers of one test.
 #[derive(Default)]
 struct Given {
     file: Option<File>,
@@ -62,7 +62,7 @@ impl Given {
     }
 }
 
-/// A file that goes away with the test.
+/// A temporary file, removed when dropped.
 struct File(PathBuf);
 
 impl File {
@@ -78,7 +78,7 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        // A file left behind in the temporary folder harms nobody.
+        // A file left in the temporary folder does no harm.
         let _ = std::fs::remove_file(&self.0);
     }
 }

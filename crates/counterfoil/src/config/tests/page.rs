@@ -3,9 +3,12 @@ use super::super::{explain, reference};
 const PAGE: &str = include_str!("../../../../../docs/configuration.md");
 
 #[test]
-fn the_reference_page_is_in_step_with_the_table() {
+fn the_reference_page_matches_the_table() {
     let expected = reference();
-    assert!(PAGE == expected, "docs/configuration.md is out of step; its text has to be:\n\n{expected}");
+    assert!(
+        PAGE == expected,
+        "docs/configuration.md differs from the table; its text must be:\n\n{expected}"
+    );
 }
 
 #[test]
@@ -21,7 +24,7 @@ fn a_setting_explains_itself() {
 }
 
 #[test]
-fn an_unknown_setting_is_not_explained_but_guessed() {
+fn an_unknown_setting_is_answered_with_a_suggestion() {
     let guess = |asked| explain(asked).expect_err("not a setting");
     assert_eq!(
         guess("idempotency.lease"),

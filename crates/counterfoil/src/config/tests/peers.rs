@@ -8,7 +8,7 @@ fn flag(given: Given, value: &str) -> Given {
 }
 
 #[test]
-fn what_is_no_name_or_no_url_is_refused_without_showing_the_key() {
+fn bad_names_and_urls_of_peers_are_refused_without_showing_the_key() {
     let url = "must be a URL such as `counterfoil+https://KEY@host:port/ac_…` (the value is not shown, as it may hold a key).";
     file("[peers]\neu = \"https://hidden\"\n").refused(&[&format!("FILE:2:6: `peers.eu` {url}")]);
     file("[peers]\neu = 7\n").refused(&["FILE:2:6: `peers.eu` must be a string, not an integer."]);
@@ -19,7 +19,8 @@ fn what_is_no_name_or_no_url_is_refused_without_showing_the_key() {
     nothing()
         .env("COUNTERFOIL_PEERS__EU", "hidden")
         .refused(&[&format!("COUNTERFOIL_PEERS__EU: `peers.eu` {url}")]);
-    let name = "is no name for a peer; use 1 to 32 lower-case letters, digits and `_`, the first a letter.";
+    let name =
+        "is not a name for a peer; use 1 to 32 lower-case letters, digits and `_`, the first a letter.";
     file(&format!("[peers]\neu-west = \"{EU}\"\n")).refused(&[&format!("FILE:2:11: `eu-west` {name}")]);
     nothing().env("COUNTERFOIL_PEERS__", EU).refused(&[&format!("COUNTERFOIL_PEERS__: `` {name}")]);
     flag(nothing(), &format!("1={EU}")).refused(&[&format!("--peer: `1` {name}")]);
@@ -64,7 +65,7 @@ fn a_hundred_peers_are_enough() {
 }
 
 #[test]
-fn a_misspelt_section_is_guessed() {
+fn a_misspelt_section_is_answered_with_a_suggestion() {
     file(&format!("[peer]\neu = \"{EU}\"\n"))
         .refused(&["FILE:1:2: `peer` is not a section; did you mean `[peers]`?"]);
 }

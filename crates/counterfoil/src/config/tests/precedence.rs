@@ -4,7 +4,7 @@ use super::{file, nothing};
 const LEASE: &str = "COUNTERFOIL_IDEMPOTENCY__LEASE_MS";
 
 #[test]
-fn with_nothing_given_every_setting_has_its_default() {
+fn every_setting_has_its_default_if_nothing_is_given() {
     let settings = nothing().load();
     assert_eq!(settings.server.listen, None);
     assert_eq!(settings.server.body_limit_bytes, 1_048_576);

@@ -64,7 +64,7 @@ fn a_broken_file_is_refused_without_repeating_its_lines() {
 const SECRETS: &str = "COUNTERFOIL_GATEWAY__WEBHOOK_SECRETS";
 
 #[test]
-fn secrets_of_webhooks_are_a_list_or_words_with_commas_and_never_shown() {
+fn webhook_secrets_are_a_list_or_comma_separated_and_never_shown() {
     let one = "whsec_hidden_0123456789";
     let revealed = |settings: Settings| -> Vec<String> {
         let printed = format!("{settings:?} {settings:#?}");

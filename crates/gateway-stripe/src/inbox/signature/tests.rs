@@ -7,7 +7,7 @@ const SECRET: &str = "whsec_test_secret";
 const TAG: &str = "0c8670ed117751cc551a20e35839447075c42800ea3cf3e8a2fbda99cd1e6edd";
 
 fn check(secrets: &[&str], header: &str, body: &[u8], now: Time) -> Result<(), Unopened> {
-    let secrets: Vec<Secret> = secrets.iter().map(|text| Secret::new(text)).collect();
+    let secrets: Vec<WebhookSecret> = secrets.iter().map(|text| WebhookSecret::new(text)).collect();
     verify(&secrets, header.as_bytes(), body, now)
 }
 
@@ -16,7 +16,7 @@ fn at(header: &str) -> Result<(), Unopened> {
 }
 
 #[test]
-fn a_header_without_its_form_is_malformed() {
+fn a_malformed_header_is_refused() {
     let other = "v0=6ffbb59b2300aae63f272406069a9788598b792a944a07aba816edb039989a39";
     for header in [
         String::new(),
@@ -49,7 +49,7 @@ fn a_header_without_its_form_is_malformed() {
     ] {
         assert_eq!(at(&header), Err(Unopened::Malformed), "{header}");
     }
-    assert_eq!(verify(&[Secret::new(SECRET)], b"t=1,v1=\xff", BODY, NOW), Err(Unopened::Malformed));
+    assert_eq!(verify(&[WebhookSecret::new(SECRET)], b"t=1,v1=\xff", BODY, NOW), Err(Unopened::Malformed));
 }
 
 #[test]
@@ -98,8 +98,8 @@ fn an_altered_body_or_time_matches_nothing() {
         assert_eq!(check(&[SECRET], &header, altered, NOW), Err(Unopened::NoMatch));
     }
     assert_eq!(at(&format!("t={},v1={TAG}", T + 1)), Err(Unopened::NoMatch));
-    // The dot is no place to hide behind: what belongs to the body cannot be lent to the time.
-    let shifted = Secret::new(SECRET).sign(17, b"0.x");
+    // The dot does not hide a shift: bytes of the body must not count as part of the time.
+    let shifted = WebhookSecret::new(SECRET).sign(17, b"0.x");
     assert_eq!(check(&[SECRET], &shifted.replace("t=17", "t=170"), b"x", NOW), Err(Unopened::NoMatch));
 }
 
@@ -122,8 +122,8 @@ fn the_tolerance_is_five_minutes_both_ways_to_the_millisecond() {
 }
 
 #[test]
-fn while_a_secret_is_changed_both_are_good() {
-    let tag = |secret: &str| Secret::new(secret).sign(T, BODY).split_once("v1=").unwrap().1.to_owned();
+fn both_secrets_are_accepted_during_a_rotation() {
+    let tag = |secret: &str| WebhookSecret::new(secret).sign(T, BODY).split_once("v1=").unwrap().1.to_owned();
     let (old, new, other) = (tag("whsec_old"), tag("whsec_new"), tag("whsec_other"));
     for header in [
         format!("t={T},v1={old}"),
@@ -139,12 +139,12 @@ fn while_a_secret_is_changed_both_are_good() {
 }
 
 #[test]
-fn a_signature_of_another_scheme_is_none() {
+fn signatures_of_other_schemes_are_ignored() {
     let other = at(&format!("t={T},v0={TAG},v1={}", "0".repeat(64)));
     assert_eq!(other, Err(Unopened::NoMatch));
 }
 
-/// Made with Python's `hmac` and, the first, with `openssl dgst -sha256 -hmac`.
+/// Vectors from Python's `hmac`; the first from `openssl dgst -sha256 -hmac`.
 #[test]
 fn golden_signatures() {
     let all: Vec<u8> = (0..=255).collect();
@@ -166,12 +166,12 @@ fn golden_signatures() {
         ),
     ] {
         let header = format!("t={seconds},v1={tag}");
-        assert_eq!(Secret::new(secret).sign(seconds, body), header);
+        assert_eq!(WebhookSecret::new(secret).sign(seconds, body), header);
         assert_eq!(check(&[secret], &header, body, Time::from_ms(seconds * 1_000)), Ok(()));
     }
 }
 
 #[test]
-fn a_secret_never_shows_itself() {
-    assert_eq!(format!("{:?}", Secret::new(SECRET)), "Secret(***)");
+fn a_secret_is_masked_when_printed() {
+    assert_eq!(format!("{:?}", WebhookSecret::new(SECRET)), "WebhookSecret(***)");
 }

@@ -12,7 +12,7 @@ fn whole(bytes: &[u8]) -> Answer<'_> {
 }
 
 #[test]
-fn reads_a_charge() {
+fn an_answer_to_a_charge_is_parsed() {
     let answer = whole(CHARGE);
     assert_eq!(answer.head.status, 201);
     assert!(answer.head.replayed && !answer.head.closes && answer.is_success());
@@ -22,7 +22,7 @@ fn reads_a_charge() {
 }
 
 #[test]
-fn waits_for_the_end_of_the_head_at_every_split() {
+fn an_incomplete_head_is_awaited_at_every_split() {
     let head = CHARGE.len() - 7;
     for cut in 0..head {
         assert_eq!(Head::scan(&CHARGE[..cut]), Ok(None), "cut at {cut}");
@@ -31,7 +31,7 @@ fn waits_for_the_end_of_the_head_at_every_split() {
 }
 
 #[test]
-fn reads_odd_heads() {
+fn odd_heads_are_parsed() {
     let closing = whole(b"HTTP/1.1 503 \r\nConnection: Close\r\nContent-Length: 0\r\n\r\n");
     assert!(closing.head.closes && !closing.is_success());
     assert!(whole(b"HTTP/1.0 200\r\ncontent-length:0\r\n\r\n").head.closes);
@@ -46,7 +46,7 @@ fn reads_odd_heads() {
 }
 
 #[test]
-fn refuses_what_is_no_answer() {
+fn malformed_answers_are_refused() {
     for (bytes, why) in [
         (b"SSH-2.0-OpenSSH\r\n".as_slice(), Malformed::StatusLine),
         (b"HTTP/1.1 20x OK\r\n", Malformed::StatusLine),
@@ -71,7 +71,7 @@ fn refuses_what_is_no_answer() {
 }
 
 #[test]
-fn refuses_a_head_that_does_not_end() {
+fn endless_heads_are_refused() {
     let mut lines = b"HTTP/1.1 200 OK\r\n".to_vec();
     while lines.len() < HEAD_BYTES_MAX {
         assert_eq!(Head::scan(&lines), Ok(None));

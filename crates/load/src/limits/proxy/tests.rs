@@ -7,7 +7,7 @@ use crate::{LoadError, Report};
 
 type Seen = Arc<Mutex<BTreeSet<String>>>;
 
-/// A provider that checks the call it gets and notes the key.
+/// A provider that checks each call and records its key.
 async fn provider(seen: Seen, request: Request<Incoming>) -> Response<Full<Bytes>> {
     assert_eq!(request.uri().path(), "/v1/payment_intents");
     assert_eq!(request.headers()["authorization"], PROVIDER_KEY);
@@ -30,7 +30,7 @@ async fn loaded(provider: SocketAddr) -> Result<Report, LoadError> {
 }
 
 #[tokio::test]
-async fn calls_the_provider_once_for_each_request() {
+async fn each_request_calls_the_provider_once() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();
     let seen = Seen::default();

@@ -1,4 +1,4 @@
-//! Rows of the ledger in every variant.
+//! Ledger rows in every variant.
 
 use super::super::fixtures::at;
 use super::super::fixtures::ledger::{
@@ -21,7 +21,7 @@ use counterfoil_core::types::limits::{
 use counterfoil_core::types::position::Position;
 use counterfoil_core::types::time::Time;
 
-/// The largest count a store keeps: what fits a signed 64-bit column.
+/// The largest count a store keeps: the maximum of a signed 64-bit column.
 const COUNT_MAX: u64 = i64::MAX.unsigned_abs();
 
 const FAR: TenantId = TenantId::from_i64(i64::MAX);
@@ -30,7 +30,7 @@ fn longest_asset() -> Asset {
     asset(&"Z".repeat(ASSET_CODE_BYTES_MAX))
 }
 
-/// Accounts of both sides and every combination of bounds, spread and not.
+/// Accounts of both sides with every combination of bounds, sharded and not.
 pub fn accounts() -> Vec<Account> {
     let bounds = [None, Some(0), Some(-1), Some(i64::MIN), Some(i64::MAX)];
     let guards = bounds.into_iter().flat_map(|floor| bounds.map(|cap| Guard { floor, cap }));
@@ -62,7 +62,7 @@ pub fn names() -> Vec<AccountName> {
     names
 }
 
-/// Assets of every exponent, and one of another tenant under the same code.
+/// Assets of every exponent, and another tenant's asset with the same code.
 pub fn definitions() -> Vec<AssetDefinition> {
     let mut definitions: Vec<AssetDefinition> = (0..=ASSET_EXPONENT_MAX)
         .map(|exponent| AssetDefinition { exponent, ..definition(&format!("POINTS_{exponent}")) })
@@ -73,7 +73,7 @@ pub fn definitions() -> Vec<AssetDefinition> {
     definitions
 }
 
-/// Balances as they begin, with every bound there and not, in the first and the last shard.
+/// New balances with every combination of bounds, in the first and the last shard.
 pub fn balances() -> Vec<Balance> {
     let bounds = [None, Some(0), Some(i64::MIN), Some(i64::MAX)];
     let pairs = bounds.into_iter().flat_map(|floor| bounds.map(|cap| (floor, cap)));
@@ -123,14 +123,15 @@ fn leg(account: i64, side: Side, layer: Layer, amount: i64, asset: Asset) -> Leg
     Leg { account: account_id(account), side, layer, amount, asset }
 }
 
-/// As many legs as there may be, largest amounts, sides in turn.
+/// The most legs, with the largest amounts and alternating sides.
 pub fn most_legs() -> Legs {
     let sides = [Side::Debit, Side::Credit].into_iter().cycle();
     let legs = (1..).zip(sides).take(LEGS_MAX);
     balanced(legs.map(|(n, side)| leg(n, side, Layer::Posted, AMOUNT_MAX, asset("USD"))).collect())
 }
 
-/// The same two accounts in every layer: a hold is released in part, posted in part, and another is made.
+/// The same two accounts in every layer: a hold is partly released and partly posted, and another
+/// hold is made.
 pub fn every_layer() -> Legs {
     let layers = [(Layer::Released, 100), (Layer::Posted, 60), (Layer::Pending, 7)];
     let both = |(layer, amount)| {
@@ -139,7 +140,7 @@ pub fn every_layer() -> Legs {
     balanced(layers.into_iter().flat_map(both).collect())
 }
 
-/// Three assets that balance each on its own; one of them in three legs.
+/// Three assets, each balanced; one of them in three legs.
 pub fn several_assets() -> Legs {
     let posted = |account, side, amount, code: &str| leg(account, side, Layer::Posted, amount, asset(code));
     let longest = longest_asset();
@@ -159,7 +160,7 @@ fn far_accounts() -> Legs {
     legs.expect("fixtures use legs that balance")
 }
 
-/// Reversals, near and far.
+/// Reversals with close and distant ids.
 pub fn reversals() -> Vec<Reversal> {
     let far = Reversal { tenant: FAR, original: transaction_id(i64::MAX), by: transaction_id(i64::MAX - 1) };
     vec![reversal(1), reversal(2), far]
@@ -191,7 +192,7 @@ pub fn holds() -> Vec<Hold> {
     holds
 }
 
-/// Snapshots up to the edges of their sums.
+/// Snapshots up to the limits of their sums.
 pub fn snapshots() -> Vec<Snapshot> {
     let edges = [0, 1, -1, i128::from(i64::MAX) + 1, i128::from(i64::MIN) - 1, i128::MAX, i128::MIN];
     let mut snapshots: Vec<Snapshot> = (1..)
@@ -213,7 +214,7 @@ pub fn snapshots() -> Vec<Snapshot> {
     snapshots
 }
 
-/// Where the reader of the feed may stand.
+/// Cursors at every position of interest.
 pub fn cursors() -> Vec<Cursor> {
     let far =
         Cursor { position: Position(COUNT_MAX), at: Time::MAX, revision: 5_000_000_000_000, ..cursor(1) };

@@ -1,8 +1,8 @@
-//! An engine with one tenant, its accounts opened and funded.
+//! An engine with one tenant whose accounts are open and funded.
 
 use super::super::cell::Accounts;
 use super::super::chart::{FUND, OPENERS, SOURCE, wanted};
-use super::nobody::Nobody;
+use super::unused_provider::UnusedProvider;
 use crate::failure::{Failure, Result};
 use counterfoil_core::idempotency::claim::{ClaimId, LeasePolicy};
 use counterfoil_core::idempotency::fingerprint::Fingerprint;
@@ -32,7 +32,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::task::JoinSet;
 
-/// The engine and what is needed to ask it for transfers.
+/// The engine, and the parameters of requests for transfers.
 pub(super) struct Bank {
     pub(super) service: Arc<dyn Service>,
     asset: Asset,
@@ -42,7 +42,7 @@ pub(super) struct Bank {
     requests: AtomicU64,
 }
 
-/// Durable writes so far, and change sets in them.
+/// Counters of durable writes and of the change sets in them.
 #[derive(Default)]
 struct Writes {
     writes: AtomicU64,
@@ -69,7 +69,7 @@ impl Bank {
             world: TokioWorld::new(),
             policy: policy(),
             store,
-            gateway: Nobody,
+            gateway: UnusedProvider,
         };
         let engine = Engine::start(parts).await.map_err(Failure::while_("starting the engine"))?;
         let service: Arc<dyn Service> = Arc::new(engine);
@@ -89,12 +89,12 @@ impl Bank {
         Ok(bank)
     }
 
-    /// Durable writes so far, and change sets in them.
+    /// Durable writes so far, and the change sets in them.
     pub(super) fn written(&self) -> (u64, u64) {
         (self.writes.writes.load(Ordering::Relaxed), self.writes.sets.load(Ordering::Relaxed))
     }
 
-    /// The accounts debited and credited.
+    /// The accounts to debit and credit.
     pub(super) fn pairs(&self, accounts: Accounts) -> Result<Vec<(AccountId, AccountId)>> {
         let pairs = accounts.pairs();
         pairs
@@ -108,7 +108,7 @@ impl Bank {
         account.ok_or_else(|| Failure::new(format!("the account {code} was not opened")))
     }
 
-    /// A request under a key nobody has used. Each stands for another body, as it would behind the API.
+    /// A request with a new key and a unique fingerprint, as requests behind the API have.
     pub(super) fn request(&self) -> Request {
         let number = self.requests.fetch_add(1, Ordering::Relaxed).to_be_bytes();
         Request {
@@ -164,7 +164,7 @@ impl Bank {
         self.keep_all(acts).await
     }
 
-    /// All of them, many at once; each must be done.
+    /// Runs all commands concurrently; each must succeed.
     async fn keep_all(&self, acts: Vec<LedgerCommand>) -> Result<()> {
         let mut running = JoinSet::new();
         for act in acts {

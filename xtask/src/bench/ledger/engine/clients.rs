@@ -1,9 +1,8 @@
-//! The closed loop: every task asks for its next transfers when the answer to the last ones is there.
+//! The closed loop: each task sends its next transfers after the answer to the last ones.
 
 use super::bank::Bank;
 use super::{Done, Order};
 use crate::bench::sample::number;
-use crate::dice::Dice;
 use crate::failure::{Failure, Result};
 use crate::process::cpu_of_self;
 use counterfoil_core::payments::ledger::{Item, LedgerCommand};
@@ -12,15 +11,16 @@ use counterfoil_engine::service::Submitted;
 use counterfoil_load::child::WARMUP;
 use counterfoil_load::histogram::Histogram;
 use counterfoil_load::transfer::posted;
+use counterfoil_prng::Prng;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// Amounts as the load over HTTP has them.
+/// The amounts of the load over HTTP.
 const AMOUNT_MIN: i64 = 1_000;
 const AMOUNTS: i64 = 9_000;
 
-/// When calls are measured, and when the last one starts.
+/// Start of the measurement, and start of the last call.
 #[derive(Clone, Copy)]
 struct Window {
     start: Instant,
@@ -40,20 +40,20 @@ struct Tally {
 struct Client {
     bank: Arc<Bank>,
     pairs: Arc<[(AccountId, AccountId)]>,
-    dice: Dice,
+    prng: Prng,
     batch: usize,
 }
 
 pub(super) async fn measure(bank: &Arc<Bank>, order: Order) -> Result<Done> {
     let pairs: Arc<[_]> = bank.pairs(order.accounts)?.into();
-    let mut dice = Dice::new(order.milliseconds);
+    let mut prng = Prng::new(order.milliseconds);
     let (cpu, written) = (cpu_of_self()?, bank.written());
     let start = Instant::now() + WARMUP;
     let window = Window { start, end: start + Duration::from_millis(order.milliseconds) };
     let mut running = JoinSet::new();
     for _ in 0..order.tasks {
         let (bank, pairs) = (Arc::clone(bank), Arc::clone(&pairs));
-        running.spawn(Client { bank, pairs, dice: dice.fork(), batch: order.batch }.repeat(window));
+        running.spawn(Client { bank, pairs, prng: prng.fork(), batch: order.batch }.repeat(window));
     }
     let mut all = Tally::default();
     let mut per_second = 0.0;
@@ -82,7 +82,8 @@ pub(super) async fn measure(bank: &Arc<Bank>, order: Order) -> Result<Done> {
 }
 
 impl Tally {
-    /// By the client's own time: dividing by that of all would count the end, when some are done and others are not.
+    /// Uses the client's own time span. The span of all clients would count the end, when some have
+    /// finished.
     fn per_second(&self) -> f64 {
         let span = self.span.map_or(Duration::ZERO, |(first, last)| last - first);
         if span.is_zero() { 0.0 } else { number(self.posted) / span.as_secs_f64() }
@@ -109,7 +110,7 @@ impl Client {
         tally
     }
 
-    /// How many transfers were new and posted.
+    /// Returns the number of transfers that were new and posted.
     async fn once(&mut self) -> u64 {
         let request = self.bank.request();
         let submitted = if self.batch == 1 {
@@ -130,7 +131,7 @@ impl Client {
     }
 
     fn transfer(&mut self) -> counterfoil_core::payments::ledger::TransferOrder {
-        let roll = self.dice.roll();
+        let roll = self.prng.next_u64();
         let place = usize::try_from(roll % self.pairs.len() as u64).unwrap_or_default();
         let more = i64::try_from((roll >> 32) % AMOUNTS.unsigned_abs()).unwrap_or_default();
         self.bank.transfer(self.pairs[place], AMOUNT_MIN + more)

@@ -1,13 +1,13 @@
-//! The engine without HTTP, in a process of its own so that its CPU time is its own: the embedded store with real
-//! syncs, a provider that is never called, and clients that are tasks. Does one order after another until its input
-//! ends.
+//! The engine without HTTP, in a separate process so that its CPU time can be counted. It has the
+//! embedded store with real syncs, a provider that is never called, and tasks as clients. It runs
+//! one order after another until its input ends.
 
 mod bank;
 mod clients;
-mod nobody;
+mod unused_provider;
 
 use super::cell::Accounts;
-use crate::bench::runtime::as_the_server_runs;
+use crate::bench::runtime::runtime_like_the_servers;
 use crate::failure::{Failure, Result};
 use bank::Bank;
 use clap::Args;
@@ -17,33 +17,33 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// What to measure.
+/// Parameters of a measurement.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub(super) struct Order {
     pub(super) accounts: Accounts,
-    /// Transfers in one call.
+    /// Transfers per call.
     pub(super) batch: usize,
     pub(super) tasks: usize,
     pub(super) milliseconds: u64,
 }
 
-/// What was measured.
+/// Results of a measurement.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Done {
     /// Transfers posted by calls that began after the warm-up.
     pub(super) posted: u64,
-    /// Those of the same calls that were not.
+    /// Transfers of the same calls that were not posted.
     pub(super) failed: u64,
     pub(super) per_second: f64,
     pub(super) p50_us: u64,
     pub(super) p99_us: u64,
     pub(super) p999_us: u64,
-    /// Transfers posted in all, warm-up included: what the rest is divided by.
+    /// All posted transfers, warm-up included; the divisor of the other figures.
     pub(super) answered: u64,
     pub(super) cpu_us: u64,
     /// Change sets made durable.
     pub(super) sets: u64,
-    /// Durable writes that carried them.
+    /// Durable writes for these change sets.
     pub(super) writes: u64,
 }
 
@@ -56,10 +56,10 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        as_the_server_runs()?.block_on(async {
+        runtime_like_the_servers()?.block_on(async {
             let bank = Arc::new(Bank::open(&self.store).await?);
             println!("ready");
-            // Reading blocks this thread and no other: the engine has its own.
+            // Reading blocks only this thread; the engine has its own threads.
             for line in std::io::stdin().lock().lines() {
                 let line = line.map_err(Failure::while_("reading an order"))?;
                 let order: Order =

@@ -1,8 +1,10 @@
-//! The usual implementation, to compare with, under the same promise: a pool of connections, one of them for each
-//! transaction; `BEGIN`, prepared statements one after the other, `COMMIT`, as web services are usually written.
+//! The usual implementation, under the same promise: a connection pool, one connection per
+//! transaction, `BEGIN`, prepared statements one after the other, `COMMIT`. Web services are
+//! usually written this way.
 //!
-//! It stores what the product stores for a charge and keeps its rules, and is as cheap as that shape allows: rows have the
-//! columns a charge needs and no more, and no connection is held while the provider is called.
+//! It stores the same data for a charge, keeps the same rules, and is as cheap as that design
+//! allows. Rows only have the columns a charge needs, and no connection is held during the
+//! provider's call.
 
 mod rows;
 mod serve;
@@ -17,10 +19,10 @@ use tokio::sync::Semaphore;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, NoTls, Statement};
 
-/// Connections; more only make the server's processes take turns.
+/// Size of the pool; more connections only compete for the server's cores.
 const CONNECTIONS: usize = 32;
 const TABLES: &str = include_str!("tables.sql");
-/// The API key of the one tenant.
+/// The API key of the only tenant.
 pub(super) const API_KEY: &str = "sk_usual_bench";
 const PRINCIPAL: &str = "SELECT tenants.id FROM api_keys JOIN tenants ON tenants.id = api_keys.tenant \
     WHERE digest = sha256($1) AND revoked_at IS NULL AND scopes LIKE '%charges%'";
@@ -34,13 +36,12 @@ struct Connection {
     stored: Statement,
 }
 
-/// The pool.
 pub(super) struct Pool {
     idle: Mutex<Vec<Connection>>,
     free: Semaphore,
 }
 
-/// Makes the tables in an empty database.
+/// Creates the tables in an empty database.
 pub(super) async fn make(url: &str) -> Result<()> {
     let client = connect(url).await?;
     let key = format!("INSERT INTO api_keys VALUES (sha256('{API_KEY}'), 1, 'charges')");
@@ -67,14 +68,14 @@ impl Connection {
         Ok(Connection { client, statements, principal, stored })
     }
 
-    /// How many rows were written.
+    /// Writes a row and returns the number of rows written.
     async fn write(&self, row: Row, work: &Work<'_>) -> Result<u64> {
         let statement = &self.statements[&row];
         let written = self.client.execute(statement, &row.parameters(work)).await;
         written.map_err(Failure::while_(format!("writing {row:?}")))
     }
 
-    /// Writes the rows in one transaction; whether the first of them was not there already.
+    /// Writes the rows in a transaction. Returns false if the first row was already there.
     async fn transaction(&self, rows: &[Row], work: &Work<'_>) -> Result<bool> {
         self.command("BEGIN").await?;
         for (place, &row) in rows.iter().enumerate() {
@@ -96,7 +97,7 @@ impl Connection {
 }
 
 impl Pool {
-    /// No more connections than there are clients: opening them costs CPU time that is not theirs.
+    /// Opens at most `clients` connections: opening more would cost CPU time that is counted.
     pub(super) async fn open(url: &str, clients: usize) -> Result<Pool> {
         let connections = CONNECTIONS.min(clients);
         let mut idle = Vec::with_capacity(connections);
@@ -106,12 +107,12 @@ impl Pool {
         Ok(Pool { idle: Mutex::new(idle), free: Semaphore::new(connections) })
     }
 
-    /// Writes these rows in one transaction; whether the first of them was not there already.
+    /// Writes these rows in a transaction. Returns false if the first row was already there.
     pub(super) async fn commit(&self, rows: &[Row], work: &Work<'_>) -> Result<bool> {
         self.with(async |connection| connection.transaction(rows, work).await).await
     }
 
-    /// Whose API key this is.
+    /// The tenant of an API key.
     async fn tenant(&self, api_key: &[u8]) -> Result<Option<i64>> {
         self.with(async |connection| {
             let found = connection.client.query_opt(&connection.principal, &[&api_key]).await;
@@ -120,7 +121,8 @@ impl Pool {
         .await
     }
 
-    /// What is stored under a key: nothing if it is of another request; its answer, if there is one yet.
+    /// The record of a key: `None` if it belongs to another request, and its answer if there is one
+    /// yet.
     async fn stored(&self, work: &Work<'_>) -> Result<Option<Option<Vec<u8>>>> {
         self.with(async |connection| {
             let parameters: [&(dyn ToSql + Sync); 3] = [&work.tenant, &work.key, &work.request];
@@ -130,7 +132,7 @@ impl Pool {
         .await
     }
 
-    /// A connection whose work failed is not used again: its transaction may still be open.
+    /// Drops a connection whose work failed, because its transaction may still be open.
     async fn with<T>(&self, work: impl AsyncFnOnce(&Connection) -> Result<T>) -> Result<T> {
         let permit = self.free.acquire().await.map_err(Failure::while_("waiting for a connection"))?;
         let taken = self.idle().pop();

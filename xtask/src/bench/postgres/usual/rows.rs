@@ -2,7 +2,7 @@
 
 use tokio_postgres::types::ToSql;
 
-/// What a client ordered.
+/// The content of a charge request.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Order<'a> {
     pub(in super::super) amount: i64,
@@ -12,7 +12,7 @@ pub(in super::super) struct Order<'a> {
     pub(in super::super) metadata: &'a str,
 }
 
-/// What a charge's rows are written from.
+/// The values of a charge's rows.
 pub(in super::super) struct Work<'a> {
     pub(in super::super) number: i64,
     pub(in super::super) tenant: i64,
@@ -24,7 +24,7 @@ pub(in super::super) struct Work<'a> {
     pub(in super::super) answer: &'a [u8],
 }
 
-/// A row that is written, by one statement each.
+/// A row, written by one statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in super::super) enum Row {
     Claim,
@@ -38,9 +38,10 @@ pub(in super::super) enum Row {
     Entries,
 }
 
-/// The rows of a charge before the provider is called, in one transaction.
+/// The rows written in a transaction before the provider is called.
 pub(in super::super) const OPENING: &[Row] = &[Row::Claim, Row::Charge, Row::Work, Row::Audit];
-/// The rows of what came of it, in another: the attempt and the answer are both in the audit log.
+/// The rows written in a transaction after the provider's answer. The audit log gets both the
+/// attempt and the answer.
 pub(in super::super) const SETTLING: &[Row] =
     &[Row::Answer, Row::Succeeded, Row::WorkDone, Row::Audit, Row::Audit, Row::Transaction, Row::Entries];
 

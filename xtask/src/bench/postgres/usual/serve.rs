@@ -1,5 +1,6 @@
-//! An HTTP server of the usual kind: the API key is looked up, the charge is claimed and noted as work to do in one
-//! transaction, the provider is called, and what came of it is committed with its ledger entries in another.
+//! An HTTP server of the usual kind. It looks up the API key, writes the claim and the pending work
+//! in a transaction, calls the provider, and writes the result with its ledger entries in
+//! another.
 
 use super::{OPENING, Order, Pool, SETTLING, Work};
 use crate::bench::child::serving;
@@ -57,24 +58,24 @@ fn failed(failure: &Failure) -> std::io::Error {
 
 async fn answer(shop: Arc<Shop>, request: Request<Incoming>) -> Response<Full<Bytes>> {
     let Some(key) = request.headers().get("idempotency-key").cloned() else {
-        return told(StatusCode::BAD_REQUEST, "send an Idempotency-Key".to_owned());
+        return text_answer(StatusCode::BAD_REQUEST, "send an Idempotency-Key".to_owned());
     };
     let Some(bearer) = request.headers().get("authorization").cloned() else {
-        return told(StatusCode::UNAUTHORIZED, "send an API key".to_owned());
+        return text_answer(StatusCode::UNAUTHORIZED, "send an API key".to_owned());
     };
     let Ok(body) = request.into_body().collect().await else {
-        return told(StatusCode::BAD_REQUEST, "the request body was cut".to_owned());
+        return text_answer(StatusCode::BAD_REQUEST, "the request body was cut".to_owned());
     };
     // A client that hangs up must not leave a transaction open in the pool.
     let charged = tokio::spawn(async move { shop.charge(&bearer, key, &body.to_bytes()).await });
     match charged.await {
         Ok(Ok(answer)) => answer,
-        Ok(Err(failure)) => told(StatusCode::INTERNAL_SERVER_ERROR, failure.to_string()),
-        Err(error) => told(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+        Ok(Err(failure)) => text_answer(StatusCode::INTERNAL_SERVER_ERROR, failure.to_string()),
+        Err(error) => text_answer(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
     }
 }
 
-fn told(status: StatusCode, sentence: String) -> Response<Full<Bytes>> {
+fn text_answer(status: StatusCode, sentence: String) -> Response<Full<Bytes>> {
     let mut answer = Response::new(Full::new(Bytes::from(sentence)));
     *answer.status_mut() = status;
     answer
@@ -89,14 +90,14 @@ impl Shop {
     ) -> Result<Response<Full<Bytes>>> {
         let api_key = bearer.as_bytes().strip_prefix(b"Bearer ").unwrap_or_default();
         let Some(tenant) = self.pool.tenant(api_key).await? else {
-            return Ok(told(StatusCode::UNAUTHORIZED, "this is no API key".to_owned()));
+            return Ok(text_answer(StatusCode::UNAUTHORIZED, "this is no API key".to_owned()));
         };
         let Ok(body) = serde_json::from_slice::<Value>(request) else {
-            return Ok(told(StatusCode::BAD_REQUEST, "the body is not JSON".to_owned()));
+            return Ok(text_answer(StatusCode::BAD_REQUEST, "the body is not JSON".to_owned()));
         };
         let metadata = body["metadata"].to_string();
         let Some(order) = order(&body, &metadata) else {
-            return Ok(told(StatusCode::BAD_REQUEST, "the order is not whole".to_owned()));
+            return Ok(text_answer(StatusCode::BAD_REQUEST, "the order is not whole".to_owned()));
         };
         let text = key.to_str().map_err(Failure::while_("reading the key"))?.to_owned();
         let number = self.last.fetch_add(1, Ordering::Relaxed).saturating_add(1);
@@ -104,14 +105,18 @@ impl Shop {
         if !self.pool.commit(OPENING, &work).await? {
             return Ok(match self.pool.stored(&work).await? {
                 Some(Some(body)) => charge_answer(StatusCode::CREATED, body.into()),
-                Some(None) => told(StatusCode::CONFLICT, "a request with this key is under way".to_owned()),
-                None => told(StatusCode::UNPROCESSABLE_ENTITY, "the key is of another request".to_owned()),
+                Some(None) => {
+                    text_answer(StatusCode::CONFLICT, "a request with this key is under way".to_owned())
+                }
+                None => {
+                    text_answer(StatusCode::UNPROCESSABLE_ENTITY, "the key is of another request".to_owned())
+                }
             });
         }
         let paid = self.provider.pay(key).await;
         let (status, reply) = paid.map_err(Failure::while_("calling the provider"))?;
         if !status.is_success() {
-            return Ok(told(StatusCode::BAD_GATEWAY, format!("the provider answered {status}")));
+            return Ok(text_answer(StatusCode::BAD_GATEWAY, format!("the provider answered {status}")));
         }
         let reply: Value =
             serde_json::from_slice(&reply).map_err(Failure::while_("reading the provider's answer"))?;
@@ -119,13 +124,16 @@ impl Shop {
         work.answer = &answer;
         work.reference = reply["id"].as_str().unwrap_or_default();
         if !self.pool.commit(SETTLING, &work).await? {
-            return Ok(told(StatusCode::CONFLICT, "somebody else has settled this charge".to_owned()));
+            return Ok(text_answer(
+                StatusCode::CONFLICT,
+                "another request has settled this charge".to_owned(),
+            ));
         }
         Ok(charge_answer(StatusCode::CREATED, answer))
     }
 }
 
-/// Reads an order; nothing if it cannot be one.
+/// Reads an order, if the body is a valid one.
 fn order<'a>(body: &'a Value, metadata: &'a str) -> Option<Order<'a>> {
     Some(Order {
         amount: body["amount"].as_i64().filter(|amount| *amount > 0)?,

@@ -1,5 +1,5 @@
--- What a charge needs, as it is usually kept, under the same promise: the same rows, an index for each way they are
--- looked up, and the product's rules in the form they usually have.
+-- Tables of a charge in the usual form, under the same promise: the same rows, an index for each
+-- lookup, and the product's rules as constraints.
 
 CREATE TABLE tenants (
     id   BIGINT PRIMARY KEY,
@@ -27,7 +27,7 @@ CREATE TABLE idempotency_keys (
     PRIMARY KEY (tenant, key),
     CHECK (state = 'in_flight' OR (status IS NOT NULL AND body IS NOT NULL))
 );
--- Which answers have outlived their window.
+-- Finds answers older than their window.
 CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_at);
 
 CREATE TABLE charges (
@@ -98,7 +98,7 @@ END $$;
 CREATE CONSTRAINT TRIGGER balanced AFTER INSERT ON entries
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION balanced();
 
--- History is only added to, and what is settled stays settled. A legal write runs none of these functions.
+-- History is append-only, and settled rows are final. A legal write runs none of these functions.
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION '%: this is not allowed', TG_TABLE_NAME;

@@ -3,7 +3,7 @@
 use super::{ParseError, Parser};
 
 impl Parser<'_> {
-    /// Reads a string of which the opening quote has been read. Without escapes it takes one allocation.
+    /// Reads a string after its opening quote. A string without escapes takes one allocation.
     pub(super) fn string(&mut self) -> Result<String, ParseError> {
         let mut text = String::new();
         loop {
@@ -55,7 +55,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads the digits of a `\u` escape, and the second escape if it is half of a pair.
+    /// Reads the digits of a `\u` escape, and the second escape of a surrogate pair.
     fn unicode(&mut self, start: usize) -> Result<char, ParseError> {
         let first = self.unit(start)?;
         let code = match first {

@@ -35,7 +35,7 @@ fn values() -> impl Strategy<Value = Json> {
     })
 }
 
-/// The same value with the members of every object in the opposite order.
+/// The same value with the members of every object reversed.
 fn reversed(value: &Json) -> Json {
     match value {
         Json::Array(elements) => Json::Array(elements.iter().map(reversed).collect()),

@@ -20,7 +20,7 @@ fn gather(recipe: &Recipe, lines: &[String]) -> (Vec<Command>, Vec<(usize, Strin
 }
 
 #[test]
-fn what_the_server_would_refuse_is_refused_here_with_every_reason() {
+fn commands_that_the_server_would_refuse_are_refused_with_every_reason() {
     let recipe = recipe(Route::Charges, &["order_id"], None);
     let (commands, bad) = gather(
         &recipe,
@@ -44,20 +44,20 @@ fn what_the_server_would_refuse_is_refused_here_with_every_reason() {
 }
 
 #[test]
-fn times_that_are_none_are_refused() {
+fn malformed_times_are_refused() {
     let recipe = recipe(Route::Charges, &["order_id"], Some("at"));
     let line = |at: &str| format!(r#"{{"order_id":1,{GOOD}{at}}}"#);
     let given = ["", r#","at":7"#, r#","at":"2026-01-31""#, r#","at":"yesterday""#];
     let (commands, bad) = gather(&recipe, &given.map(line));
     assert!(commands.is_empty());
-    for ((_, reason), word) in bad.iter().zip(["missing", "missing or no text", "RFC 3339", "RFC 3339"]) {
+    for ((_, reason), word) in bad.iter().zip(["missing", "missing or not text", "RFC 3339", "RFC 3339"]) {
         assert!(reason.contains("`at`") && reason.contains(word), "{reason}");
     }
     assert_eq!(bad.len(), given.len());
 }
 
 #[test]
-fn the_same_stable_fields_with_other_contents_are_refused_and_none_of_them_is_sent() {
+fn equal_stable_fields_with_other_contents_are_refused_and_not_sent() {
     let recipe = recipe(Route::Charges, &["order_id"], None);
     let line = |id: u32, amount: u32| {
         format!(r#"{{"order_id":{id},"amount":{amount},"currency":"USD","payment_method":"pm_card_visa"}}"#)
@@ -86,7 +86,7 @@ fn times_decide_whether_the_same_fields_are_one_command_or_two() {
 }
 
 #[test]
-fn declared_fields_the_server_does_not_know_become_metadata_or_stay_here() {
+fn declared_fields_unknown_to_the_server_become_metadata_or_are_left_out() {
     let charges = recipe(Route::Charges, &["order_id", "metadata.shop", "vip"], Some("at"));
     let line = format!(
         r#"{{"order_id":1.0,"vip":true,{GOOD},"at":"2026-03-01T00:00:00Z","metadata":{{"shop":"s"}}}}"#

@@ -14,7 +14,7 @@ fn answer(status: u16, error: Option<Code>) -> Answer {
 }
 
 #[test]
-fn stored_refusals_are_final_and_everything_that_may_change_is_asked_again() {
+fn stored_refusals_are_final_and_other_answers_are_retried() {
     for code in [Code::GatewayUnavailable, Code::GatewayUnauthorized, Code::MarkedFailed, Code::CardDeclined]
     {
         assert!(!passes(&answer(code.status(), Some(code))), "{code:?}");
@@ -42,7 +42,7 @@ fn only_an_answer_that_holds_the_key_closes_it() {
 }
 
 #[test]
-fn golden_closing_that_the_server_accepts() {
+fn the_golden_closing_is_accepted_by_the_server() {
     let body = Json::parse(CLOSING_BODY).unwrap();
     assert!(counterfoil_wire::account::read::read(&body).is_ok());
     let request = FingerprintInput {
@@ -68,8 +68,8 @@ fn a_pause_never_exceeds_its_ceiling() {
 const OWN: i64 = 100;
 const CHARGE: &str = r#"{"order_id":1,"amount":5,"currency":"USD","payment_method":"pm_card_visa"}"#;
 
-/// What a request to the scripted server was: its path and its key's bucket.
-type Asked = (String, Bucket);
+/// A request as the scripted server saw it: the path and the bucket of the key.
+type SeenRequest = (String, Bucket);
 
 fn problem(code: Code, more: &str) -> String {
     let body = format!(r#"{{"error":"{}"}}"#, code.name());
@@ -84,8 +84,13 @@ fn made() -> String {
     "HTTP/1.1 201 X\r\ncontent-length: 10\r\nconnection: close\r\n\r\n{\"id\":\"x\"}".to_owned()
 }
 
-/// Delivers one command to a server that gives these answers, one a connection; an empty one is a cut connection.
-async fn delivered(width: Option<Width>, deadline: Duration, answers: &[String]) -> (Delivered, Vec<Asked>) {
+/// Delivers a command to a server with these answers, one per connection. An empty answer cuts the
+/// connection.
+async fn delivered(
+    width: Option<Width>,
+    deadline: Duration,
+    answers: &[String],
+) -> (Delivered, Vec<SeenRequest>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let recipe = Recipe {
         route: Route::Charges,
@@ -122,14 +127,14 @@ async fn delivered(width: Option<Width>, deadline: Duration, answers: &[String])
     tokio::join!(sender.deliver(&command), serve)
 }
 
-fn asked(steps: &[(&str, Bucket)]) -> Vec<Asked> {
+fn asked(steps: &[(&str, Bucket)]) -> Vec<SeenRequest> {
     steps.iter().map(|(path, bucket)| ((*path).to_owned(), *bucket)).collect()
 }
 
 const LONG: Duration = Duration::from_mins(1);
 
 #[tokio::test]
-async fn an_answer_that_is_not_final_is_asked_for_again_under_the_same_key() {
+async fn an_answer_that_is_not_final_is_retried_under_the_same_key() {
     let answers = [
         problem(Code::OutcomePending, "retry-after: 0\r\n"),
         String::new(),
@@ -143,7 +148,7 @@ async fn an_answer_that_is_not_final_is_asked_for_again_under_the_same_key() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_for_more_patience_than_there_is_leaves_it_unresolved() {
+async fn a_retry_after_beyond_the_deadline_leaves_the_command_unresolved() {
     let answers = [problem(Code::StoreUnavailable, "retry-after: 3600\r\n")];
     let (delivered, _) = delivered(None, Duration::from_secs(30), &answers).await;
     let Outcome::Unresolved(status, why) = delivered.outcome else { panic!("{delivered:?}") };
@@ -151,7 +156,7 @@ async fn a_server_that_asks_for_more_patience_than_there_is_leaves_it_unresolved
 }
 
 #[tokio::test]
-async fn a_key_that_cannot_be_closed_keeps_its_command_from_being_sent() {
+async fn a_command_is_not_sent_if_a_neighbouring_key_cannot_be_closed() {
     let width = Width::new(Span::from_ms(1));
     for code in [Code::Unauthorized, Code::Forbidden, Code::InvalidRequest] {
         let (delivered, requests) = delivered(width, LONG, &[problem(code, "")]).await;

@@ -1,5 +1,0 @@
-//! Refunds: making one, looking at them.
-
-pub(crate) mod create;
-pub(crate) mod get;
-pub(crate) mod list;
