@@ -8,6 +8,7 @@
 
 mod admin;
 mod cache;
+mod command;
 mod commit;
 mod conclude;
 mod detach;

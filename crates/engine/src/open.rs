@@ -3,6 +3,7 @@
 //!
 //! The work runs to the end even if no request waits for it any more.
 
+use crate::command::ResolvedCommand;
 use crate::commit::NotCommitted;
 use crate::detach::DetachOnDrop;
 use crate::engine::Inner;
@@ -15,7 +16,7 @@ use crate::signal::Signal;
 use crate::waiters::{InterimNews, News};
 use crate::world::World;
 use counterfoil_core::audit::AuditRecord;
-use counterfoil_core::idempotency::claim::{Claim, Meeting, Resource};
+use counterfoil_core::idempotency::claim::{Claim, Meeting};
 use counterfoil_core::idempotency::request::Request;
 use counterfoil_core::ledger::account::Account;
 use counterfoil_core::ledger::balance::BalanceRefusal;
@@ -24,9 +25,7 @@ use counterfoil_core::payments::charge::Charge;
 use counterfoil_core::payments::charge::create::{self, CreateCharge};
 use counterfoil_core::payments::flow::SagaAction;
 use counterfoil_core::payments::ledger::LedgerRefusal;
-use counterfoil_core::payments::operation::OperationKind;
 use counterfoil_core::payments::operation::launch::{self, Operate, OperationRefusal};
-use counterfoil_core::payments::payout::create::CreatePayout;
 use counterfoil_core::payments::{PaymentSubject, Work};
 use counterfoil_core::types::id::{AccountId, ChargeId, HoldId, MintError, OperationId, SetId, SubjectId};
 use counterfoil_core::types::time::Time;
@@ -36,70 +35,6 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
-
-/// A command that needs a provider.
-pub(crate) enum Command {
-    Create(Box<CreateCharge>),
-    Operate(Operate),
-    PayOut(Box<CreatePayout>),
-}
-
-/// A command together with the account it credits or pays from.
-pub(crate) enum ResolvedCommand {
-    Create(Box<CreateCharge>, AccountId),
-    Operate(Operate),
-    PayOut(Box<CreatePayout>, Arc<Account>),
-}
-
-impl Command {
-    pub(crate) fn request(&self) -> &Request {
-        match self {
-            Command::Create(command) => &command.request,
-            Command::Operate(command) => &command.request,
-            Command::PayOut(command) => &command.request,
-        }
-    }
-
-    pub(crate) async fn resolve<S: Store, G: Gateway, W: World>(
-        self,
-        inner: &Inner<S, G, W>,
-    ) -> Result<ResolvedCommand, Submitted> {
-        match self {
-            Command::Create(command) => {
-                let destination = inner.destination(&command).await?;
-                Ok(ResolvedCommand::Create(command, destination))
-            }
-            Command::Operate(command) => Ok(ResolvedCommand::Operate(command)),
-            Command::PayOut(command) => {
-                let account = inner.paid_from(&command).await?;
-                Ok(ResolvedCommand::PayOut(command, account))
-            }
-        }
-    }
-}
-
-impl ResolvedCommand {
-    fn request(&self) -> &Request {
-        match self {
-            ResolvedCommand::Create(command, _) => &command.request,
-            ResolvedCommand::Operate(command) => &command.request,
-            ResolvedCommand::PayOut(command, _) => &command.request,
-        }
-    }
-
-    /// The resource named in the claim of a refusal. A refused creation made no payment that the
-    /// claim could name.
-    const fn refused_as(&self) -> Resource {
-        match self {
-            ResolvedCommand::Create(..) | ResolvedCommand::PayOut(..) => Resource::Transaction,
-            ResolvedCommand::Operate(command) => match command.kind {
-                OperationKind::Capture => Resource::Capture,
-                OperationKind::Void => Resource::Void,
-                OperationKind::Refund => Resource::Refund,
-            },
-        }
-    }
-}
 
 /// Result of opening a claim, for the request that asked for it.
 pub(crate) enum OpenResult {

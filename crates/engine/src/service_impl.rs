@@ -1,8 +1,8 @@
 //! The [`Service`] implementation of the engine.
 
 use crate::admin::Register;
+use crate::command::Command;
 use crate::engine::{Engine, Inner};
-use crate::open::Command;
 use crate::service::{
     AdminError, BalanceView, DeadLetter, KeyView, NewKey, NewTenant, Principal, RefundView, Resolution,
     Service, ServiceFuture, Submitted, TenantView, TransactionView, TransferView,

@@ -3,8 +3,9 @@
 //! From the first commit on, the work belongs to the engine. The request polls the work while it
 //! waits. If the client hangs up, the rest of the work runs as a background task (`detach.rs`).
 
+use crate::command::Command;
 use crate::engine::Inner;
-use crate::open::{Command, OpenResult};
+use crate::open::OpenResult;
 use crate::policy::WAIT_JITTER_MS;
 use crate::service::Submitted;
 use crate::signal::{ClaimOutcome, Signal};

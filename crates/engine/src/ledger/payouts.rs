@@ -5,8 +5,9 @@
 //! row. Of two payouts that read the same balance, one is therefore refused and reads again. Other
 //! transactions may still overdraw an account without a floor.
 
+use crate::command::ResolvedCommand;
 use crate::engine::Inner;
-use crate::open::{DecidedOpening, MintedIds, OpenResult, Precondition, ResolvedCommand};
+use crate::open::{DecidedOpening, MintedIds, OpenResult, Precondition};
 use crate::service::Submitted;
 use crate::signal::Signal;
 use crate::world::World;

@@ -1,4 +1,4 @@
-//! A presenter that answers in a simple form.
+//! Answers in a simple form for tests.
 
 use counterfoil_core::idempotency::reply::{Reply, ReplyMedia};
 use counterfoil_core::payments::PaymentSubject;
@@ -11,7 +11,6 @@ use counterfoil_core::types::ulid::Ulid;
 use counterfoil_engine::present::{ItemResult, LedgerReply, Made, Present};
 use counterfoil_engine::service::{DeadLetter, Resolution, Unresolved};
 
-/// Answers in a simple form for tests.
 pub struct Plain(pub References);
 
 impl Present for Plain {
