@@ -116,7 +116,7 @@ pub trait Service: Send + Sync + 'static {
     ) -> ServiceFuture<'_, Result<Vec<Charge>, ReadError>>;
 
     /// Executes a ledger command.
-    fn keep(&self, request: Request, command: LedgerCommand) -> ServiceFuture<'_, Submitted>;
+    fn execute(&self, request: Request, command: LedgerCommand) -> ServiceFuture<'_, Submitted>;
 
     /// Executes many transactions under one key, with a result for each.
     fn bulk(&self, request: Request, items: Vec<Item>) -> ServiceFuture<'_, Submitted>;

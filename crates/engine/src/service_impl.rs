@@ -175,7 +175,7 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         })
     }
 
-    fn keep(&self, request: Request, command: LedgerCommand) -> ServiceFuture<'_, Submitted> {
+    fn execute(&self, request: Request, command: LedgerCommand) -> ServiceFuture<'_, Submitted> {
         Box::pin(async move { self.inner.execute(request, command).await })
     }
 
