@@ -78,8 +78,8 @@ pub(crate) fn target_directory() -> PathBuf {
     root().join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
 }
 
-/// Variables with which `cargo run` describes the package of the program it runs. Build scripts of dependencies read the
-/// same names, so a nested cargo that sees them rebuilds everything.
+/// Variables with which `cargo run` describes the package of the program it runs. Build scripts of
+/// dependencies read the same names, so a nested cargo that sees them rebuilds everything.
 const PACKAGE_VARIABLES: [&str; 5] =
     ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE"];
 

@@ -1,4 +1,5 @@
-//! `dist`: builds the server for packaging, optimised with counters from a run of the loads that matter (PGO).
+//! `dist`: builds the server for packaging, optimised with counters from a run of the loads that
+//! matter (PGO).
 
 use crate::compile::{self, Profile, plain};
 use crate::failure::{Failure, Result};
@@ -9,7 +10,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use tokio::process::Command;
 
-/// Both builds select the same packages: other features would give functions other names, and no counter would fit.
+/// Both builds select the same packages: other features would give functions other names, and no
+/// counter would fit.
 const PACKAGES: [&str; 2] = ["counterfoil", "xtask"];
 /// Builds the server for packaging, with profile-guided optimisation (PGO).
 #[derive(Args)]
@@ -35,8 +37,8 @@ impl Dist {
     }
 }
 
-/// The loads, each a command of `xtask`. Code that none of them runs is optimised for size. `crash` would build the server
-/// alone, with other features, so it is given the binary.
+/// The loads, each a command of `xtask`. Code that none of them runs is optimised for size. `crash`
+/// would build the server alone, with other features, so it is given the binary.
 fn loads(server: &str) -> [Vec<&str>; 4] {
     let words = |line: &'static str| line.split(' ');
     [

@@ -1,4 +1,5 @@
-//! Profile-guided optimisation (PGO): compiler flags and files of the build with counters and of the build that uses them.
+//! Profile-guided optimisation (PGO): compiler flags and files of the build with counters and of
+//! the build that uses them.
 
 use crate::compile::target_directory;
 use crate::failure::{Failure, Result};
@@ -32,12 +33,14 @@ pub(crate) fn profile() -> PathBuf {
     directory().join("merged.profdata")
 }
 
-/// The build directory of guided builds. They fit one profile only: delete the directory when the profile changes.
+/// The build directory of guided builds. They fit one profile only: delete the directory when the
+/// profile changes.
 pub(crate) fn guided_directory() -> PathBuf {
     directory().join("guided")
 }
 
-/// Environment of a build with counters. Counters live in a mapped file, so killed processes keep theirs.
+/// Environment of a build with counters. Counters live in a mapped file, so killed processes keep
+/// theirs.
 pub(crate) fn counting() -> Result<Environment> {
     let relocated = "-Cllvm-args=-runtime-counter-relocation".to_owned();
     let flags = ["-Cprofile-generate".to_owned(), NO_VALUE_PROFILES.to_owned(), relocated];

@@ -1,5 +1,5 @@
-//! `test`: everything that must hold before a commit, or with `--quick` the daily part of it. All steps run, so that one
-//! failure does not hide another.
+//! `test`: everything that must hold before a commit, or with `--quick` the daily part of it. All
+//! steps run, so that one failure does not hide another.
 
 use crate::compile::{cargo, plain, root};
 use crate::failure::{Failure, Result};

@@ -6,7 +6,8 @@ use counterfoil_core::types::time::Span;
 use counterfoil_engine::SharedServices;
 use std::time::Duration;
 
-/// The services the settings name. Nothing is connected yet, so an unreachable Redis does not stop the start.
+/// The services that the settings name. Nothing is connected yet, so an unreachable Redis does not
+/// stop the start.
 pub(crate) fn shared_services(settings: &Settings) -> Result<SharedServices, Exit> {
     let Some(url) = &settings.redis.url else { return Ok(SharedServices::default()) };
     let timeout = Duration::from_millis(settings.redis.timeout_ms);

@@ -14,7 +14,7 @@ pub struct Register<'a, S> {
 }
 
 impl<S: Store> Register<'_, S> {
-    /// Creates a tenant with the first API key.
+    /// Creates a tenant and its first API key.
     pub async fn create_tenant(&self, new: NewTenant) -> Result<Tenant, AdminError> {
         let name = TenantName::parse(&new.name).map_err(|_| AdminError::BadName)?;
         let now = self.store.now();
@@ -58,7 +58,7 @@ impl<S: Store> Register<'_, S> {
         Ok(key)
     }
 
-    /// Revokes an API key by the id. Idempotent.
+    /// Revokes an API key. Idempotent.
     pub async fn revoke_key(&self, id: &str) -> Result<ApiKey, AdminError> {
         let key = self
             .keys()
@@ -80,7 +80,7 @@ impl<S: Store> Register<'_, S> {
         Ok(revoked)
     }
 
-    /// All tenants with the keys, by name.
+    /// All tenants with their API keys, by name.
     pub async fn tenants(&self) -> Result<Vec<(Tenant, Vec<ApiKey>)>, ReadError> {
         let keys = self.keys().await?;
         let rows = self.store.scan(Scan::Tenants).await?;

@@ -1,5 +1,5 @@
-//! Settled answers at hand, so that a replay need not ask the store: this process's memory, then a
-//! shared cache.
+//! The answer cache: replays come from this process's memory, then from a cache shared by several
+//! servers, and only then from the store.
 //!
 //! Only the holder that committed an answer may put it here. A settled claim never changes, and its
 //! windows are judged at read time, so an entry can be missing, never wrong. If an entry says that

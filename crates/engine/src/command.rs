@@ -65,8 +65,8 @@ impl ResolvedCommand {
         }
     }
 
-    /// The resource named in the claim of a refusal. A refused creation made no payment that the
-    /// claim could name.
+    /// The resource that the claim of a refusal names. A refused creation made no payment, so its
+    /// claim names a transaction.
     pub(crate) const fn refused_as(&self) -> Resource {
         match self {
             ResolvedCommand::Create(..) | ResolvedCommand::PayOut(..) => Resource::Transaction,

@@ -1,5 +1,5 @@
-//! Concluding an attempt: the core's decision becomes one change set. The set is offered to the
-//! store until the store takes or refuses the set, or the lease ends.
+//! Concluding an attempt: the core's decision becomes one change set. The engine offers the set
+//! until the store commits or refuses it, or the lease ends.
 
 use crate::commit::NotCommitted;
 use crate::drive::AttemptResult;

@@ -318,7 +318,7 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
 
     async fn commit_and_drive(&self, opening: PreparedOpening, interim: &InterimNews) -> BeginResult {
         match self.commit_opening(opening).await {
-            // Boxed to keep the future small that waits for the claim's commit.
+            // Boxed, so that the future that waits for the claim's commit stays small.
             Ok(work) => BeginResult::Ended(match Box::pin(self.drive(work, interim)).await {
                 Some(news) => OpenResult::News(news),
                 None => OpenResult::Elsewhere,

@@ -17,11 +17,11 @@ use std::sync::Arc;
 pub(crate) struct NewRefusal {
     /// The resource the request would have made.
     pub(crate) makes: Resource,
-    /// The subject whose history lists the refusal, and its turn there. Without one, the refusal
-    /// gets a separate history.
+    /// The subject whose timeline gets the refusal, and the audit order there. `None` makes a
+    /// timeline of its own.
     pub(crate) about: Option<(SubjectId, u64)>,
     pub(crate) reply: Reply,
-    /// The error's name in the history.
+    /// The error's name in the timeline.
     pub(crate) error: &'static str,
 }
 
@@ -35,7 +35,7 @@ pub(crate) enum RefusalResult {
     StoreFailed(String),
 }
 
-/// A refusal's turn in a payment's history: after every step of the payment's current revision.
+/// The audit order of a refusal: after every record of the payment's current revision.
 pub(crate) fn refusal_audit_order(payment_revision: u64) -> u64 {
     audit_order_after(payment_revision, AUDIT_PLACE_LAST)
 }

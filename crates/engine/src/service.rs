@@ -1,4 +1,4 @@
-//! The object-safe interface of the engine, used by HTTP API, command line and middleware.
+//! The object-safe interface of the engine, used by the HTTP API and the command line.
 
 use counterfoil_core::audit::AuditRecord;
 use counterfoil_core::idempotency::claim::{Claim, ClaimId, Settled};
@@ -116,7 +116,7 @@ pub trait Service: Send + Sync + 'static {
     ) -> ServiceFuture<'_, Result<Vec<Charge>, ReadError>>;
 
     /// Executes a ledger command.
-    fn keep(&self, request: Request, command: LedgerCommand) -> ServiceFuture<'_, Submitted>;
+    fn execute(&self, request: Request, command: LedgerCommand) -> ServiceFuture<'_, Submitted>;
 
     /// Executes many transactions under one key, with a result for each.
     fn bulk(&self, request: Request, items: Vec<Item>) -> ServiceFuture<'_, Submitted>;
@@ -155,7 +155,7 @@ pub trait Service: Send + Sync + 'static {
         id: TransactionId,
     ) -> ServiceFuture<'_, Result<Option<TransferView>, ReadError>>;
 
-    /// A transaction with the reversal, if any.
+    /// A transaction and its reversal, if any.
     fn transaction(
         &self,
         tenant: TenantId,
@@ -185,7 +185,8 @@ pub trait Service: Send + Sync + 'static {
     /// The claim of an idempotency key.
     fn claim(&self, tenant: TenantId, id: ClaimId) -> ServiceFuture<'_, Result<Option<KeyView>, ReadError>>;
 
-    /// The principal of an API key by the digest. A revocation takes effect within half a second.
+    /// The principal of an API key, found by the secret's digest. A revocation takes effect within
+    /// half a second.
     fn principal(&self, key: Digest) -> ServiceFuture<'_, Result<Option<Arc<Principal>>, ReadError>>;
 
     /// Counts of pending work.
@@ -194,20 +195,20 @@ pub trait Service: Send + Sync + 'static {
     /// Whether the server can take new requests: the store answers and the server is not draining.
     fn ready(&self) -> ServiceFuture<'_, Result<(), String>>;
 
-    /// Creates a tenant with the first API key.
+    /// Creates a tenant and its first API key.
     fn create_tenant(&self, tenant: NewTenant) -> ServiceFuture<'_, Result<Tenant, AdminError>>;
 
     /// Adds an API key to a tenant.
     fn create_key(&self, key: NewKey) -> ServiceFuture<'_, Result<ApiKey, AdminError>>;
 
-    /// Revokes an API key by the id.
+    /// Revokes an API key.
     fn revoke_key(&self, id: String) -> ServiceFuture<'_, Result<ApiKey, AdminError>>;
 
-    /// All tenants with the keys, by name.
+    /// All tenants with their API keys, by name.
     fn tenants(&self) -> ServiceFuture<'_, Result<Vec<TenantView>, ReadError>>;
 }
 
-/// The claim of a key with the payment.
+/// The claim of an idempotency key, and its payment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyView {
     pub claim: Claim,
@@ -264,7 +265,7 @@ pub enum Unresolved {
     NotSetUp,
     /// Several payments at the provider carry our reference.
     Several,
-    /// The provider executed the payment, so marking the payment failed would be wrong.
+    /// The provider executed the payment, so it must not be marked failed.
     Executed,
     /// The provider holds nothing to undo, or the time for a void has passed.
     NothingToUndo,
@@ -337,7 +338,7 @@ pub struct Principal {
     pub key_policy: Option<KeyPolicy>,
 }
 
-/// A tenant to be created, with the first API key.
+/// A tenant to be created, and its first API key.
 #[derive(Clone, Debug)]
 pub struct NewTenant {
     pub name: String,

@@ -175,7 +175,7 @@ impl<S: Store, G: Gateway, W: World> Service for Engine<S, G, W> {
         })
     }
 
-    fn keep(&self, request: Request, command: LedgerCommand) -> ServiceFuture<'_, Submitted> {
+    fn execute(&self, request: Request, command: LedgerCommand) -> ServiceFuture<'_, Submitted> {
         Box::pin(async move { self.inner.execute(request, command).await })
     }
 
@@ -342,7 +342,7 @@ impl<S: Store, G: Gateway, W: World> Engine<S, G, W> {
 }
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
-    /// Pairs each operation with the charge.
+    /// Pairs each operation with its charge. An operation without a charge is left out.
     async fn with_charges(&self, operations: Vec<Operation>) -> Result<Vec<RefundView>, ReadError> {
         let key = |operation: &Operation| RowKey::Charge(operation.tenant, operation.charge);
         let keys = operations.iter().map(key).collect();

@@ -1,5 +1,5 @@
-//! PeerSettings of the connector and parsing of its URL. Error texts never repeat any part of the URL,
-//! because a malformed URL may carry the key anywhere.
+//! The connector's settings, and the parser of its URL. Error texts never repeat any part of the
+//! URL, because a malformed URL may carry the key anywhere.
 
 use counterfoil_core::types::mask::Masked;
 use counterfoil_core::types::peer::PeerName;

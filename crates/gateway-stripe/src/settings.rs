@@ -1,5 +1,5 @@
-//! StripeSettings of the connector and parsing of its URL. Error texts never repeat any part of the URL,
-//! because a malformed URL may carry the key anywhere.
+//! The connector's settings, and the parser of its URL. Error texts never repeat any part of the
+//! URL, because a malformed URL may carry the key anywhere.
 
 use counterfoil_core::payments::provider::Rules;
 use counterfoil_core::types::mask::Masked;
@@ -8,7 +8,7 @@ use counterfoil_gateway::ProviderProfile;
 use counterfoil_transport::{Address, AddressError, TransportConfigError};
 use std::time::Duration;
 
-/// ProfileOverrides that the operator knows better than the profile; `None` keeps the profile's value.
+/// Bounds that the operator knows better than the profile; `None` keeps the profile's value.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProfileOverrides {
     /// How long keys are remembered. A profile without deduplication stays without.

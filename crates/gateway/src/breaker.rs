@@ -13,7 +13,7 @@ pub struct BreakerPolicy {
     pub open: Span,
 }
 
-/// The breaker of a provider, or of a server that calls must not wait for.
+/// A circuit breaker: of a provider, a peer or the Redis server.
 #[derive(Clone, Copy, Debug)]
 pub struct Breaker {
     policy: BreakerPolicy,

@@ -1,9 +1,9 @@
-//! A client, a proxy and a provider as most teams write them, with axum and reqwest. The targets about a
-//! proxy refer to this proxy.
+//! A client, a proxy and a provider as most teams write them, with axum and reqwest. The targets
+//! about a proxy refer to this proxy.
 //!
-//! `cargo xtask bench` builds them with cargo's defaults (the profile `ordinary`, the system's allocator)
-//! and puts the product between the same client and provider. A request costs all three about 0.1 ms of
-//! CPU, more than twice as much as our leanest proxy (`counterfoil_load`).
+//! `cargo xtask bench` builds them with cargo's defaults (the profile `ordinary`, the system's
+//! allocator) and puts the product between the same client and provider. A request costs all three
+//! about 0.1 ms of CPU, more than twice as much as our leanest proxy (`counterfoil_load`).
 
 #![expect(clippy::disallowed_methods, reason = "measurements need the real clock and real tasks")]
 

@@ -1,7 +1,7 @@
 //! A seeded pseudo-random number generator (SplitMix64) for simulators, load and tests.
 //!
-//! The same seed gives the same numbers on every machine. Nothing here asks for entropy, and nothing here is fit for
-//! secrets or identifiers.
+//! The same seed gives the same numbers on every machine. Nothing here asks for entropy, and
+//! nothing here is fit for secrets or identifiers.
 
 /// The increment of SplitMix64: 2^64 divided by the golden ratio.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -15,7 +15,8 @@ impl Prng {
         Prng(seed)
     }
 
-    /// The stream of a place, such as a seed, a component and a turn. Other words give an independent stream.
+    /// The stream of a place, such as a seed, a component and a round. Other words give an
+    /// independent stream.
     pub fn at(words: &[u64]) -> Prng {
         Prng(mix(words).wrapping_add(GAMMA))
     }
@@ -35,7 +36,8 @@ impl Prng {
         (u128::from(self.next_u64()) << 64) | u128::from(self.next_u64())
     }
 
-    /// A number below `bound`, or 0 if `bound` is 0. The bias of the remainder is far below anything measured with it.
+    /// A number below `bound`, or 0 if `bound` is 0. The bias of the remainder is far below
+    /// anything measured with it.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next_u64().checked_rem(bound).unwrap_or(0)
     }

@@ -1,7 +1,9 @@
-//! A small HTTP/1.1 client for tests and tools. It shares no code with the server, so it shares none of its mistakes.
+//! A small HTTP/1.1 client for tests and tools. It shares no code with the server, so it shares
+//! none of its mistakes.
 //!
-//! Speaks plain HTTP to loopback. Reads bodies with a length, in chunks, or until the end of the connection. Three test clients
-//! are not this one on purpose: `api` sends damaged bytes, the hostile corpus sends damaged heads, and `load` must not allocate.
+//! Speaks plain HTTP to loopback. Reads bodies with a length, in chunks, or until the end of the
+//! connection. Three test clients are not this one on purpose: `api` sends damaged bytes, the
+//! hostile corpus sends damaged heads, and `load` must not allocate.
 
 use std::fmt::Write as _;
 use std::io::{Error, ErrorKind, Result};

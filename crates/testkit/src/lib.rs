@@ -1,6 +1,8 @@
-//! Tools for the tests of several crates and for `xtask`: an HTTP client, and real PostgreSQL and Redis servers.
+//! Tools for the tests of several crates and for `xtask`: an HTTP client, and real PostgreSQL and
+//! Redis servers.
 //!
-//! Every server has its own directory. Server and directory disappear with the process that started them, however it ends.
+//! Every server has its own directory. Server and directory disappear with the process that started
+//! them, however it ends.
 
 #![expect(
     clippy::disallowed_methods,

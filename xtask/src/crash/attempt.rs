@@ -30,7 +30,7 @@ pub(super) struct FinalAnswer {
     body: Box<[u8]>,
 }
 
-/// The result of a attempt.
+/// The result of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Attempt {
     Final(FinalAnswer),

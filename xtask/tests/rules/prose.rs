@@ -1,4 +1,5 @@
-//! Rules for prose: a comment sentence starts with a noun or a verb, not with a clause like "What is stored".
+//! Rules for prose: a comment sentence starts with a noun or a verb, not with a clause like "What
+//! is stored".
 
 use crate::tree::{none, sources};
 

@@ -40,7 +40,7 @@ use std::sync::Arc;
 pub(crate) async fn create(call: Call, body: Body) -> Answered {
     let intake = Intake::new(account::LAYOUT);
     let (request, open) = call.accept(body, &intake, |body, _| account::read(body)).await?;
-    call.respond(call.app.service.keep(request, LedgerCommand::Open(open))).await
+    call.respond(call.app.service.execute(request, LedgerCommand::Open(open))).await
 }
 
 /// Spreads an account's guarded balance over another number of rows, so that more writes fit at
@@ -66,7 +66,7 @@ pub(crate) async fn spread(call: Call, body: Body) -> Answered {
     let intake = Intake::new(account::SHARDS_LAYOUT);
     let (request, shards) = call.accept(body, &intake, |body, _| account::read_shards(body)).await?;
     let account = account_in_path(&call)?;
-    call.respond(call.app.service.keep(request, LedgerCommand::Reshard { account, shards })).await
+    call.respond(call.app.service.execute(request, LedgerCommand::Reshard { account, shards })).await
 }
 
 /// An account.

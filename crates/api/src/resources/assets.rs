@@ -27,7 +27,7 @@ use counterfoil_wire::asset;
 pub(crate) async fn create(call: Call, body: Body) -> Answered {
     let (request, define) =
         call.accept(body, &Intake::new(asset::LAYOUT), |body, _| asset::read(body)).await?;
-    call.respond(call.app.service.keep(request, define)).await
+    call.respond(call.app.service.execute(request, define)).await
 }
 
 /// The tenant's own assets, ordered by code. Currencies need no definition.

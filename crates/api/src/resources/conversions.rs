@@ -29,5 +29,5 @@ use counterfoil_wire::{conversion, transaction};
 )]
 pub(crate) async fn create(call: Call, body: Body) -> Answered {
     let (request, order) = call.accept(body, &Intake::new(conversion::LAYOUT), conversion::read).await?;
-    call.respond(call.app.service.keep(request, LedgerCommand::Convert(order))).await
+    call.respond(call.app.service.execute(request, LedgerCommand::Convert(order))).await
 }

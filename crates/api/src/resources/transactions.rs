@@ -36,7 +36,7 @@ use counterfoil_wire::{bulk as bulk_form, transaction};
 )]
 pub(crate) async fn create(call: Call, body: Body) -> Answered {
     let (request, order) = call.accept(body, &Intake::new(transaction::LAYOUT), transaction::read).await?;
-    call.respond(call.app.service.keep(request, LedgerCommand::Post(order))).await
+    call.respond(call.app.service.execute(request, LedgerCommand::Post(order))).await
 }
 
 /// Posts up to 1000 transactions under one key. Each is posted or refused independently of the
@@ -79,7 +79,7 @@ pub(crate) async fn reverse(call: Call, body: Body) -> Answered {
     let intake = Intake::optional(transaction::REVERSE_LAYOUT);
     let (request, ()) = call.accept(body, &intake, |body, _| transaction::read_reverse(body)).await?;
     let transaction = TransactionId::from_i64(call.id(ReferenceKind::Transaction)?);
-    call.respond(call.app.service.keep(request, LedgerCommand::Reverse { transaction })).await
+    call.respond(call.app.service.execute(request, LedgerCommand::Reverse { transaction })).await
 }
 
 /// A transaction.

@@ -34,7 +34,7 @@ use counterfoil_wire::transfer;
 )]
 pub(crate) async fn create(call: Call, body: Body) -> Answered {
     let (request, order) = call.accept(body, &Intake::new(transfer::LAYOUT), transfer::read).await?;
-    call.respond(call.app.service.keep(request, LedgerCommand::Transfer(order))).await
+    call.respond(call.app.service.execute(request, LedgerCommand::Transfer(order))).await
 }
 
 /// Posts a held transfer, fully or in part; the rest is released.
@@ -81,7 +81,7 @@ pub(crate) async fn void(call: Call, body: Body) -> Answered {
 
 async fn end(call: &Call, request: Request, how: End) -> Answered {
     let hold = HoldId::from_i64(call.id(ReferenceKind::Transfer)?);
-    call.respond(call.app.service.keep(request, LedgerCommand::End { hold, how })).await
+    call.respond(call.app.service.execute(request, LedgerCommand::End { hold, how })).await
 }
 
 /// A transfer.

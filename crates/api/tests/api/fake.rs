@@ -302,7 +302,7 @@ impl Service for Fake {
         self.read(1)
     }
 
-    fn keep(&self, request: Request, act: LedgerCommand) -> ServiceFuture<'_, Submitted> {
+    fn execute(&self, request: Request, act: LedgerCommand) -> ServiceFuture<'_, Submitted> {
         let asked = self.asked(&request);
         self.play(request, move || self.ledger.lock().unwrap().keep(act, asked, &self.presenter()))
     }

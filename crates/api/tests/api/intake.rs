@@ -2,8 +2,8 @@
 
 use crate::client::Request;
 use crate::fake::{Next, START, stored};
-use crate::ledger_routes::{Write, open_accounts, writes};
 use crate::server::{Server, settings};
+use crate::writes::{Write, open_accounts, writes};
 use counterfoil_core::tenancy::KeyPolicy;
 use counterfoil_core::types::flaw::Flaw;
 use counterfoil_core::types::time::Time;

@@ -1,8 +1,8 @@
 //! The ledger as clients see it: creating, ending, reversing and reading.
 
 use crate::client::Request;
-use crate::ledger_routes::{HOLD, POST, TRANSFER, id, make, open_accounts, writes};
 use crate::server::{Server, settings};
+use crate::writes::{HOLD, POST, TRANSFER, id, make, open_accounts, writes};
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -2,8 +2,8 @@
 
 use crate::client::{Reply, Request};
 use crate::fake::Next;
-use crate::ledger_routes::{id, make};
 use crate::server::Server;
+use crate::writes::{id, make};
 use counterfoil_core::outbox::Payment;
 use counterfoil_core::types::id::{ChargeId, PayoutId};
 use counterfoil_core::types::time::Span;

@@ -73,7 +73,7 @@ impl TransactionKind {
         }
     }
 
-    /// The kind with the name and the referenced number.
+    /// The kind of that name, about the object with that number.
     pub fn parse(name: &str, about: Option<i64>) -> Option<TransactionKind> {
         let hold = || about.map(HoldId::from_i64);
         match (name, about) {

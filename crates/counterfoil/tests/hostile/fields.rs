@@ -180,7 +180,7 @@ fn no_names() -> Vec<String> {
     names
 }
 
-/// BadRequest account names, and well-formed names that the tenant has no account for.
+/// Bad account names, and well-formed names that the tenant has no account for.
 fn no_accounts(world: &World) -> Vec<String> {
     let mut names = no_names();
     names.extend(["nobody", "A", "chart:nothing", "ac_", "null"].map(str::to_owned));
@@ -188,7 +188,7 @@ fn no_accounts(world: &World) -> Vec<String> {
     names
 }
 
-/// BadRequest account codes.
+/// Bad account codes.
 fn no_codes(world: &World) -> Vec<String> {
     let mut names = no_names();
     names.push("chart:nothing".to_owned());

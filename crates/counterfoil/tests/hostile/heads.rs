@@ -1,4 +1,4 @@
-//! BadRequest headers: keys, API keys, media types, lengths, and several faults at once.
+//! Bad headers: keys, API keys, media types, lengths, and several faults at once.
 
 use crate::bad::{BadRequest, Expected, Request};
 use crate::bodies::Target;

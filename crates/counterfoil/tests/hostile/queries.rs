@@ -1,4 +1,4 @@
-//! BadRequest queries: limits and cursors out of bounds, unknown names, malformed escapes.
+//! Bad queries: limits and cursors out of bounds, unknown names, malformed escapes.
 
 use crate::bad::{BadRequest, Expected, Request};
 use crate::coverage::is_an_operators;

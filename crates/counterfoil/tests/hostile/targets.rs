@@ -1,4 +1,4 @@
-//! BadRequest paths and methods: wrong methods, unknown routes, tricks with dots, slashes and escapes, ids
+//! Bad paths and methods: wrong methods, unknown routes, tricks with dots, slashes and escapes, ids
 //! of nothing.
 
 use crate::bad::{BadRequest, Expected, Request};

@@ -23,7 +23,7 @@ struct Version<'a> {
     replaces: bool,
 }
 
-/// One write with the answer.
+/// One write and its answer.
 struct Said<'a> {
     call: &'a ClientCall,
     fingerprint: Fingerprint,

@@ -226,7 +226,8 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// Every completed operation has the effect. Effects without one belong to parked operations.
+    /// Every completed operation has its effect at the provider. Effects without a completed
+    /// operation belong to parked ones.
     fn check_operations(&self, say: &mut impl FnMut(&'static str, String)) {
         let mut refunds: Vec<&Effect> = self.own(REFUND).collect();
         for one in self.operations {

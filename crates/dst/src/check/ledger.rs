@@ -376,7 +376,7 @@ impl<'a> Payments<'a> {
     }
 }
 
-/// Every transaction belongs to an answered request, and every answered request has the
+/// Every transaction belongs to an answered request, and every answered request has its
 /// transactions.
 fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
     let mut asked: BTreeSet<TransactionId> = BTreeSet::new();
@@ -432,7 +432,7 @@ fn joined(evidence: &Evidence, found: &mut Vec<Violation>) {
         let Row::Transaction(transaction) = row else { continue };
         let own = match transaction.kind {
             TransactionKind::Charge(_) | TransactionKind::HoldLapsed(_) => true,
-            // Reservations of payments are checked with the payment.
+            // Reservations of payments are checked with their payment.
             TransactionKind::Held(hold)
             | TransactionKind::HoldPosted(hold)
             | TransactionKind::HoldVoided(hold) => {

@@ -63,7 +63,7 @@ pub const OPEN: &[&str] = &[];
 /// The evidence for the checks.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    /// Requests of clients with the answers.
+    /// Requests of clients and their answers.
     pub calls: Vec<ClientCall>,
     /// Steps executed by the provider.
     pub effects: Vec<Effect>,

@@ -82,7 +82,7 @@ pub fn check(evidence: &Evidence, found: &mut Vec<Violation>) {
     }
 }
 
-/// Ids are unique within a kind. A hold shares its id with the transaction, a charge with the
+/// Ids are unique within a kind. A hold shares its id with its transaction, a charge with its
 /// posting.
 fn count(minted: &mut BTreeMap<i64, u64>, key: &RowKey) {
     let kind_and_id = match key {
@@ -167,7 +167,7 @@ fn charge_moved(old: &Charge, new: &Charge) -> Option<String> {
         .then(|| format!("went from {} to {}", old.status.name(), new.status.name()))
 }
 
-/// A charge agrees with the operations after every commit. Running refunds are reserved, refunded
+/// A charge agrees with its operations after every commit. Running refunds are reserved, refunded
 /// sums were requested, and a capture or void locks the charge.
 fn sums(applied: &Applied, rows: &Rows<'_>) -> Vec<String> {
     let touched: BTreeSet<(TenantId, ChargeId)> = applied

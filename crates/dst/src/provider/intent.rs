@@ -14,7 +14,7 @@ pub(super) struct Intent {
     pub(super) asset: Asset,
     pub(super) captured: i64,
     pub(super) refunded: i64,
-    /// The states with the start times; the last one is current.
+    /// The states and the times at which they began; the last one is current.
     pub(super) path: Vec<(u64, Stands)>,
 }
 

@@ -43,7 +43,7 @@ pub struct Cluster {
     pub machine: Arc<Mutex<Machine>>,
     pub provider: Arc<Mutex<Provider>>,
     pub faults: Arc<Mutex<Faults>>,
-    /// Requests of clients with the answers.
+    /// Requests of clients and their answers.
     pub calls: Arc<Mutex<Vec<ClientCall>>>,
     /// The clients' knowledge from earlier answers.
     pub known: Arc<Mutex<ClientKnowledge>>,

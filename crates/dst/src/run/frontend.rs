@@ -40,7 +40,7 @@ pub(super) async fn submit(
         ClientRequest::Charge(command) => engine.submit(*command).await,
         ClientRequest::Operate(command) => engine.operate(*command).await,
         ClientRequest::Payout(command) => engine.pay_out(*command).await,
-        ClientRequest::Ledger(request, command) => engine.keep(request, *command).await,
+        ClientRequest::Ledger(request, command) => engine.execute(request, *command).await,
         ClientRequest::Bulk(request, items) => engine.bulk(request, items).await,
     };
     distorted(submitted, engine.now(), bug).await

@@ -147,7 +147,7 @@ fn begin(cluster: &mut Cluster, ledger: bool) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Runs until the request at `place` has the answer; returns whether it got one.
+/// Runs until the request at `place` has an answer; returns whether it got one.
 fn answered(cluster: &mut Cluster, place: usize) -> bool {
     let is_there =
         |cluster: &Cluster| lock(&cluster.calls).get(place).is_some_and(|call| call.returned.is_some());
@@ -158,7 +158,7 @@ fn answered(cluster: &mut Cluster, place: usize) -> bool {
 
 /// The phase with faults.
 fn act(cluster: &mut Cluster, script: &Script, events: &[Event], start: u64) {
-    // Processes that shut down, with the time of the exit.
+    // Processes that shut down, each with the time of its exit.
     let mut gone: Vec<(u64, u64)> = Vec::new();
     // A pause of all processes postpones the later events.
     let mut start = start;

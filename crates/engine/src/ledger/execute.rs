@@ -84,7 +84,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         self.counted(request.tenant, ClaimOutcome::Won, submitted)
     }
 
-    /// Decides and commits, and repeats while the rows under the decision change.
+    /// Decides and commits. Repeats as long as other requests change the rows that the decision
+    /// read.
     async fn attempt_command(
         self: &Arc<Self>,
         request: &Request,
@@ -201,8 +202,8 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
     }
 }
 
-/// The turn of a record in the subject's history: the subject's new revision. The turn orders
-/// records of the same millisecond, because the requests have unrelated claims.
+/// The audit order of a ledger record: the subject's new revision. It orders records of one subject
+/// and millisecond, whose requests have unrelated claims.
 fn turn(changes: &[Change]) -> u64 {
     let replaced = changes.iter().filter_map(|change| match change {
         Change::Replace { expect, .. } => Some(expect.saturating_add(1)),

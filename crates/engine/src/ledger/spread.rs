@@ -38,7 +38,7 @@ pub(crate) fn scatter(number: i64) -> u128 {
     u128::from(number.unsigned_abs()).wrapping_mul(GOLDEN) >> 32_u32 & u128::from(u32::MAX)
 }
 
-/// Plans of a set before it fails. Other writers may outdate each plan.
+/// Attempts to plan one set. Each plan may be outdated by other writers.
 const PLANS_MAX: u32 = 16;
 
 impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {

@@ -1,4 +1,5 @@
-//! Charges with the claims, work, operations and timelines, each charge from a single snapshot.
+//! Charges against their claims, work, operations and timelines. Each charge is read from a single
+//! snapshot.
 
 use super::answers::{self, Expected};
 use super::claims::Makers;

@@ -8,7 +8,7 @@ use counterfoil_core::types::limits::SCAN_MAX;
 use counterfoil_store::{ReadError, Row, RowKey, Scan, Store};
 use std::collections::{HashMap, HashSet};
 
-/// A claim with the tenant.
+/// A claim and its tenant.
 type Maker = (TenantId, ClaimId);
 
 /// The listed claims of charges, operations and payouts. Claims made later are found by their work.
@@ -74,7 +74,7 @@ impl Makers {
         self.payouts.get(&payout).map(|(_, claim)| *claim)
     }
 
-    /// Checks that every claim has the charge, operation or payout. A refused operation has only
+    /// Checks that every claim has its charge, operation or payout. A refused operation has only
     /// its settled claim.
     pub(super) async fn check_orphans<S: Store>(
         &self,

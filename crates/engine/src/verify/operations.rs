@@ -1,4 +1,4 @@
-//! Operations: each against the charge, work, claim and reservation, from a single snapshot. All
+//! Operations: each against its charge, work, claim and reservation, from a single snapshot. All
 //! operations on a charge against the charge's sums, status and lock.
 
 use super::answers::{self, Expected};
@@ -226,7 +226,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The claim of an operation that was made after the claims were listed, found by the work.
+    /// The claim of an operation that was made after the claims were listed. Its work names it.
     fn unlisted(&self) -> Option<ClaimId> {
         let unseen = !self.operation.status.is_final() && self.claim.is_none();
         self.outbox.filter(|_| unseen).map(|outbox| outbox.claim)

@@ -1,4 +1,4 @@
-//! Payouts: each against the work, claim and reservation, from a single snapshot.
+//! Payouts: each against its work, claim and reservation, from a single snapshot.
 
 use super::answers::{self, Expected};
 use super::claims::{Makers, is_open};
@@ -100,7 +100,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The claim of a payout that was made after the claims were listed, found by the work.
+    /// The claim of a payout that was made after the claims were listed. Its work names it.
     fn unlisted(&self) -> Option<ClaimId> {
         let unseen = !self.payout.status.is_final() && self.claim.is_none();
         self.outbox.filter(|_| unseen).map(|outbox| outbox.claim)

@@ -6,7 +6,7 @@ pub struct VerifyReport {
     findings: Vec<Finding>,
 }
 
-/// An invariant with the violations.
+/// An invariant and its violations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub invariant: &'static str,
@@ -22,7 +22,7 @@ pub struct Finding {
 /// Examples kept for each invariant.
 const EXAMPLES_MAX: usize = 5;
 
-/// Every invariant with the meaning, in display order.
+/// Every invariant and its meaning, in the order of the report.
 pub(super) const INVARIANTS: [(&str, &str); 28] = [
     ("key_has_one_record", "an idempotency key has one record"),
     (

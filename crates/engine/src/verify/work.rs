@@ -1,4 +1,4 @@
-//! Work: every outbox row against the payment, and every payment's reservation against the work
+//! Work: every outbox row against its payment, and every reservation of a payment against the work
 //! that will end it.
 
 use super::report::VerifyReport;

@@ -33,8 +33,9 @@ async fn a_destination_that_cannot_be_credited_is_refused_before_anything_happen
     let engine = engine(&store, &provider).await;
     charge(&engine, "first", 5).await;
     let euros = open(&engine, Open { asset: asset("EUR"), ..plain("euros") }).await;
-    let theirs =
-        engine.keep(request_of(TenantId::from_i64(2), "k", b""), LedgerCommand::Open(plain("theirs"))).await;
+    let theirs = engine
+        .execute(request_of(TenantId::from_i64(2), "k", b""), LedgerCommand::Open(plain("theirs")))
+        .await;
     let theirs = AccountId::from_i64(number(&answer(&theirs).1));
     let receivable = account(&engine, "chart:receivable:USD").await.id;
     for (turn, destination) in [euros, theirs, AccountId::from_i64(77), receivable].into_iter().enumerate() {

@@ -112,7 +112,7 @@ async fn a_key_belongs_to_its_tenant() {
     executed(&scene.engine, "k", transfer("a", "b", 10)).await;
     let act = LedgerCommand::Open(plain("a"));
     let other = request_of(TenantId::from_i64(2), "k", format!("{act:?}").as_bytes());
-    let (status, body, replayed) = answer(&scene.engine.keep(other, act).await);
+    let (status, body, replayed) = answer(&scene.engine.execute(other, act).await);
     assert!(status == 201 && body.starts_with("opened") && !replayed, "the other tenant has no `a` either");
     verified(&scene.store).await;
 }
@@ -214,13 +214,13 @@ async fn missing_resources_and_those_of_another_tenant_are_not_found() {
     }
     for act in [void(scene.hold), void(scene.transfer), reverse(scene.transfer), reshard("a", 3)] {
         let theirs = request_of(TenantId::from_i64(2), "k", b"");
-        assert_eq!(scene.engine.keep(theirs, act.clone()).await, Submitted::NotFound, "{act:?}");
+        assert_eq!(scene.engine.execute(theirs, act.clone()).await, Submitted::NotFound, "{act:?}");
     }
     let theirs = request_of(TenantId::from_i64(2), "k", b"");
     let id = account(&scene.engine, "a").await.id;
     let mut order = order("a", "b", 1);
     order.from = counterfoil_core::payments::ledger::AccountSelector::Id(id);
-    let answer = scene.engine.keep(theirs, LedgerCommand::Transfer(order)).await;
+    let answer = scene.engine.execute(theirs, LedgerCommand::Transfer(order)).await;
     assert!(matches!(answer, Submitted::Invalid(_)), "another tenant's account is an absent one: {answer:?}");
 }
 

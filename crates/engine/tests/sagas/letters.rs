@@ -1,4 +1,5 @@
-//! Dead letters: listed with the evidence, resolved by operators, audited, and never by a guess.
+//! Dead letters: listed with their evidence, resolved by operators and never by a guess, and
+//! audited.
 
 use crate::support::ledger::*;
 use crate::support::*;

@@ -31,7 +31,7 @@ pub fn request(key: &str, body: &impl std::fmt::Debug) -> Request {
 }
 
 pub async fn execute(engine: &TestEngine, key: &str, command: LedgerCommand) -> Submitted {
-    engine.keep(request(key, &command), command).await
+    engine.execute(request(key, &command), command).await
 }
 
 /// Status and body of an answer that must not be a replay.

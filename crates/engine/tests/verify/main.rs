@@ -124,7 +124,7 @@ async fn legs_on_missing_accounts_or_those_of_another_tenant_are_found() {
 
     let (store, engine) = eventful().await;
     let another = request_of(TenantId::from_i64(2), "k", b"");
-    let opened = engine.keep(another, LedgerCommand::Open(plain("theirs"))).await;
+    let opened = engine.execute(another, LedgerCommand::Open(plain("theirs"))).await;
     let theirs = AccountId::from_i64(number(&answer(&opened).1));
     let world = id(&engine, "world").await;
     smuggle(&store, Legs::transfer(world, theirs, 5, asset("USD"), Layer::Posted).unwrap()).await;

@@ -54,8 +54,8 @@ impl Fences {
         Fences(None)
     }
 
-    /// Uses `fence` with a hold of `ttl` between renewals. `on_bypass` is called for every pass that
-    /// goes on without the fence.
+    /// Uses `fence` with a hold of `ttl` between renewals. `on_bypass` is called for every pass
+    /// that goes on without the fence.
     pub fn new(
         fence: Arc<dyn Fence>,
         ttl: Span,

@@ -18,7 +18,7 @@ use crate::refunds::Refund;
 use crate::refusal::Refusal;
 use crate::state::State;
 
-/// The outcome of a executed request.
+/// The outcome of an executed request.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
     /// 200 with the intent in its state at that time.

@@ -1,4 +1,5 @@
-//! Fault injection: the configured faults and the seeded stream that decides which request meets one.
+//! Fault injection: the configured faults, and the seeded stream that decides which request meets
+//! one.
 
 use super::{BadFaults, Faults};
 use counterfoil_prng::Prng;
@@ -68,8 +69,8 @@ impl FaultInjector {
         happens(&mut self.replay_prng, self.faults.other_replay)
     }
 
-    /// Decides the faults of a request. Every odds value draws every time, so changing one leaves the
-    /// others' draws alone.
+    /// Decides the faults of a request. Every odds value draws every time, so changing one leaves
+    /// the others' draws alone.
     pub(crate) fn plan(&mut self) -> Plan {
         let FaultInjector { faults, prng, .. } = self;
         let drop_before = happens(prng, faults.drop_before);

@@ -5,8 +5,8 @@ use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::outbox::{Flow, History, Outbox, ParkReason, Payment, ProviderBinding, Saga};
 use counterfoil_core::saga::progress::{Direction, SagaProgress};
 use counterfoil_core::types::id::{ChargeId, HoldId, PayoutId, SubjectId, TenantId};
-use counterfoil_core::types::time::{Span, Time};
-use counterfoil_store::Tally;
+use counterfoil_core::types::time::Time;
+use counterfoil_store::{STUCK_AFTER, Tally};
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
@@ -16,9 +16,6 @@ macro_rules! columns {
          generation, idle_calls, unknown, server_errors, first_sent_at, last_sent_at, parked, revision"
     };
 }
-
-/// Work this late counts as stuck.
-const STUCK_AFTER: Span = Span::from_ms(60_000);
 
 const BY_ID: &str = concat!("SELECT ", columns!(), " FROM outbox WHERE id = ?1");
 const AFTER: &str = concat!("SELECT ", columns!(), " FROM outbox WHERE id > ?1 ORDER BY id LIMIT ?2");

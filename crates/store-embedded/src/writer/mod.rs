@@ -2,8 +2,8 @@
 //!
 //! The waiting sets form a group. The writer judges the sets in order against a cached image of the
 //! rows and appends the admitted ones to the write-ahead log with one sync. Then it passes the
-//! group to the flusher and answers each set. [`Queue`] is bounded; [`Writer`] handles one group; `ids` spares
-//! look-ups of rows that cannot exist yet.
+//! group to the flusher and answers each set. [`Queue`] is bounded; [`Writer`] handles one group;
+//! `ids` spares look-ups of rows that cannot exist yet.
 //!
 //! Promises: the answer *committed* comes only after the group is durable. A refused set leaves
 //! the other sets of the group alone. No caller waits for ever, even if the thread dies.

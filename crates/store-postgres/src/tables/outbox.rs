@@ -6,8 +6,8 @@ use counterfoil_core::idempotency::claim::ClaimId;
 use counterfoil_core::outbox::{Flow, History, Outbox, ParkReason, Payment, Saga};
 use counterfoil_core::saga::progress::{Direction, SagaProgress};
 use counterfoil_core::types::id::{ChargeId, HoldId, PayoutId, SubjectId, TenantId};
-use counterfoil_core::types::time::{Span, Time};
-use counterfoil_store::Tally;
+use counterfoil_core::types::time::Time;
+use counterfoil_store::{STUCK_AFTER, Tally};
 use tokio_postgres::Row;
 
 impl Stored for Outbox {
@@ -107,9 +107,6 @@ fn take_payment(reader: &mut RowReader<'_>) -> Result<Payment, Damage> {
         (Some(_), Some(_)) | (None, None) => Err(reader.damage("work is for a charge or for a payout")),
     }
 }
-
-/// Work that is overdue by this much counts as stuck.
-const STUCK_AFTER: Span = Span::from_ms(60_000);
 
 /// Counts of work, answered from the partial indexes on `parked`.
 pub(crate) const TALLY: &str = "SELECT (SELECT count(*) FROM outbox WHERE parked IS NULL), \

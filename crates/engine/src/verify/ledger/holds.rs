@@ -93,7 +93,7 @@ impl Walk {
         self.scan_holds(store, report).await
     }
 
-    /// Checks that every hold has the transactions named in the row.
+    /// Checks that every hold has the transactions that its row names.
     async fn scan_holds<S: Store>(&self, store: &S, report: &mut VerifyReport) -> Result<(), ReadError> {
         let mut after = None;
         loop {
@@ -140,7 +140,7 @@ fn end_kind(hold: &Hold) -> Option<TransactionKind> {
     }
 }
 
-/// Whether the transaction is the hold's reservation or the end named in the row.
+/// Whether the transaction is the hold's reservation, or the end that the hold's row names.
 fn is_step(hold: &Hold, transaction: &Transaction) -> bool {
     let pair = |layer, amount| {
         let leg = |account, side| Leg { account, side, layer, amount, asset: hold.asset };

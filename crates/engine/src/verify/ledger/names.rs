@@ -14,7 +14,7 @@ pub(super) fn see(rows: &Rows, tenant: TenantId, code: &AccountCode, report: &mu
     report.note("account_names", (!right).then(|| format!("`{code}` names no account of that code")));
 }
 
-/// Checks that every account's code names the account.
+/// Checks that every account's code names that account.
 pub(super) async fn check<S: Store>(
     store: &S,
     accounts: &[Account],

@@ -172,7 +172,7 @@ impl Bank {
                 kept(running.join_next().await)?;
             }
             let (service, request) = (Arc::clone(&self.service), self.request());
-            running.spawn(async move { service.keep(request, act).await });
+            running.spawn(async move { service.execute(request, act).await });
         }
         while let Some(done) = running.join_next().await {
             kept(Some(done))?;

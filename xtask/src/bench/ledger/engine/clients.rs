@@ -115,7 +115,7 @@ impl Client {
         let request = self.bank.request();
         let submitted = if self.batch == 1 {
             let act = LedgerCommand::Transfer(self.transfer());
-            self.bank.service.keep(request, act).await
+            self.bank.service.execute(request, act).await
         } else {
             let items = (0..self.batch).map(|_| Item::Transfer(self.transfer())).collect();
             self.bank.service.bulk(request, items).await
