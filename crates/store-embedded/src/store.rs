@@ -172,6 +172,10 @@ impl Store for EmbeddedStore {
 
     async fn tally(&self, now: Time) -> Result<Tally, ReadError> {
         self.wait_until_all_flushed().await?;
+        // Readiness rests on this count. A store that has stopped is not ready, although it is flushed.
+        if let Some(why) = self.running.as_ref().and_then(|running| running.health.ailment()) {
+            return Err(ReadError(why.to_owned()));
+        }
         self.readers.with(|db| tables::outbox::tally(db, now))
     }
 

@@ -21,10 +21,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 use tokio::time::timeout;
 
 /// Most headers of one request.
 const HEADERS_MAX: usize = 64;
+/// How much longer the whole request may take than its handler. A write then always answers by its
+/// own deadline, which says that the work goes on.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Answers a request that the HTTP library could parse.
 pub(crate) async fn dispatch(State(app): State<Arc<App>>, request: Request, next: Next) -> Answer {
@@ -59,9 +63,9 @@ async fn handle(app: &App, exchange: &Arc<Exchange>, mut request: Request, next:
         return answer;
     }
     request.extensions_mut().insert(Arc::clone(exchange));
-    match catch_panic(timeout(app.settings.request_timeout, next.run(request))).await {
+    match catch_panic(timeout(app.settings.request_timeout.saturating_add(GRACE), next.run(request))).await {
         Ok(Ok(answer)) => answer,
-        // Writes and bodies have separate deadlines; only a read of the store takes so long.
+        // Writes and bodies have earlier deadlines; only a read of the store takes so long.
         Ok(Err(_)) => write_problem(exchange, &store_unavailable()),
         Err(Panicked) => {
             // The panic message is not logged, because a client's data may be part of the message.

@@ -227,10 +227,14 @@ impl<S: Store, G: Gateway, W: World> Inner<S, G, W> {
         }
     }
 
-    /// The account a charge credits.
+    /// The account a charge credits. Money that was taken must be posted, so a destination that is
+    /// missing in a damaged store is replaced by suspense.
     async fn credited(&self, charge: &Charge) -> Result<Arc<Account>, String> {
-        self.existing(charge.tenant, charge.order.destination, "the account the charge credits is not there")
-            .await
+        let destination = AccountSelector::Id(charge.order.destination);
+        match self.account(charge.tenant, &destination).await.map_err(|error| error.to_string())? {
+            Some(account) => Ok(account),
+            None => self.suspense(charge).await,
+        }
     }
 
     /// The account a captured charge was posted to: its destination or suspense. A refund takes the

@@ -9,23 +9,24 @@ use super::{Progress, SqliteWal};
 use crate::error::{OpenError, is_refusal, reason};
 use crate::key_index::{Partition, list_closed_partitions};
 use crate::memtable::{DurableGroup, FlushBatch};
+use crate::open::connect::BUSY;
 use crate::options::{FaultHook, FaultPoint, fault_at};
 use crate::tables::{self, Write};
 use crate::writer::Health;
-use rusqlite::{Connection, Error};
+use rusqlite::{Connection, Error, ErrorCode};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The reason of a stop after a foreign write.
-const FOREIGN_WRITE: &str = "another program wrote to the database counterfoil.db while the store was open; \
+const FOREIGN_WRITE: &str = "another program wrote to the database counterfoil.db, or restarted its WAL, while the store was open; \
     stop that program and restart the server: nothing that was answered is lost";
 
 /// The only writing connection, and the batch of the next flush.
 pub(crate) struct Applier {
     db: Connection,
     batch: FlushBatch,
-    /// `PRAGMA data_version` after the last flush; none if reading it failed.
-    data_version: Option<i64>,
+    /// `PRAGMA data_version` after the last flush.
+    data_version: i64,
     /// The youngest partition with flushed keys; the keys of all older partitions are listed.
     youngest: Option<Partition>,
     /// The error of the last flush, if it failed.
@@ -42,6 +43,8 @@ pub(crate) struct Applier {
 enum FlushError {
     Database(Error),
     ForeignWrite,
+    /// The version could not be read after a failed flush, so a foreign write could go unnoticed.
+    VersionUnknown(Error),
 }
 
 impl From<Error> for FlushError {
@@ -70,7 +73,7 @@ impl Applier {
         let mut applier = Applier {
             db,
             batch: FlushBatch::default(),
-            data_version: Some(data_version),
+            data_version,
             youngest: None,
             trouble: None,
             is_stopped: false,
@@ -81,6 +84,7 @@ impl Applier {
         };
         applier.begin().map_err(|error| match error {
             FlushError::Database(error) => OpenError::Io(reason(&error)),
+            FlushError::VersionUnknown(error) => OpenError::Io(reason(&error)),
             FlushError::ForeignWrite => OpenError::Io(FOREIGN_WRITE.to_owned()),
         })?;
         Ok(applier)
@@ -155,7 +159,7 @@ impl Applier {
         if !self.db.is_autocommit() {
             return Ok(());
         }
-        self.execute("BEGIN IMMEDIATE")?;
+        self.lock_for_writing()?;
         let checked = self.check_version();
         if checked.is_err() {
             self.roll_back();
@@ -163,13 +167,26 @@ impl Applier {
         checked
     }
 
-    fn check_version(&mut self) -> Result<(), FlushError> {
-        let found = data_version(&self.db)?;
-        if self.data_version.is_some_and(|expected| expected != found) {
-            return Err(FlushError::ForeignWrite);
+    /// Begins a write transaction. While another program holds the lock, the writer is told, so that
+    /// it judges no set by rows which that program may change.
+    fn lock_for_writing(&self) -> Result<(), Error> {
+        self.db.busy_timeout(Duration::ZERO)?;
+        let begun = self.execute("BEGIN IMMEDIATE");
+        self.db.busy_timeout(BUSY)?;
+        match begun {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                self.progress.set_trouble("another program holds the write lock of the database".to_owned());
+                self.execute("BEGIN IMMEDIATE")?;
+                self.progress.set_flushed(self.progress.flushed());
+                Ok(())
+            }
+            begun => begun,
         }
-        self.data_version = Some(found);
-        Ok(())
+    }
+
+    fn check_version(&self) -> Result<(), FlushError> {
+        let found = data_version(&self.db)?;
+        if found == self.data_version { Ok(()) } else { Err(FlushError::ForeignWrite) }
     }
 
     fn write(&mut self) -> Result<(), FlushError> {
@@ -181,7 +198,7 @@ impl Applier {
         if written.is_err() {
             self.roll_back();
             // A failed transaction resets the page cache, which also changes the version.
-            self.data_version = data_version(&self.db).ok();
+            self.data_version = data_version(&self.db).map_err(FlushError::VersionUnknown)?;
         }
         Ok(written?)
     }
@@ -210,6 +227,14 @@ impl Applier {
                 self.is_stopped = true;
                 self.health.fail(FOREIGN_WRITE.to_owned());
                 FOREIGN_WRITE.to_owned()
+            }
+            FlushError::VersionUnknown(error) => {
+                let why = reason(error);
+                self.is_stopped = true;
+                self.health.fail(format!(
+                    "the database could not be read after a failed flush ({why}); restart the server: nothing that was answered is lost"
+                ));
+                why
             }
             FlushError::Database(error) if is_refusal(error) => {
                 let why = reason(error);
@@ -322,6 +347,38 @@ mod tests {
         assert!(applier.flush().is_none());
         assert_eq!(progress.flushed(), 1);
         connection(dir.path()).execute_batch("BEGIN IMMEDIATE; ROLLBACK").unwrap();
+    }
+
+    #[test]
+    fn the_writer_is_told_while_another_program_holds_the_lock_between_two_flushes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().to_owned();
+        let (arrive, reached) = std::sync::mpsc::channel();
+        let (locked, wait) = std::sync::mpsc::channel();
+        let (arrive, wait) = (std::sync::Mutex::new(arrive), std::sync::Mutex::new(wait));
+        let hook: FaultHook = Arc::new(move |point| {
+            if point == FaultPoint::BetweenFlushes {
+                arrive.lock().unwrap().send(()).unwrap();
+                wait.lock().unwrap().recv().unwrap();
+            }
+            None
+        });
+        let (mut applier, progress) = applier(dir.path(), Some(hook));
+        let seen = Arc::clone(&progress);
+        let other = std::thread::spawn(move || {
+            let db = connection(&path);
+            reached.recv().unwrap();
+            db.execute_batch("BEGIN IMMEDIATE").unwrap();
+            locked.send(()).unwrap();
+            while seen.trouble().is_none() {
+                std::thread::yield_now();
+            }
+            db.execute_batch("ROLLBACK").unwrap();
+        });
+        applier.add(vec![group()], Duration::ZERO);
+        assert!(applier.flush().is_some());
+        other.join().unwrap();
+        assert_eq!((progress.trouble(), applier.health.ailment()), (None, None), "nothing was written");
     }
 
     /// A full disk makes SQLite reset its page cache, which changes the version.

@@ -217,4 +217,22 @@ mod tests {
         list_closed_partitions(&db, None, Partition(4)).unwrap();
         assert_eq!(listed(&db), [1, 2, 3]);
     }
+
+    #[test]
+    fn a_list_that_is_not_whole_is_refused() {
+        let db = tables();
+        (1..=3).for_each(|number| insert(&db, number, number));
+        let put = "INSERT INTO key_partitions (partition, keys) VALUES (?1, ?2)";
+        for (partition, keys) in [(1, Vec::<u8>::new()), (1, vec![0; 16]), (3, vec![0; 8]), (7, Vec::new())] {
+            let refused = db.execute(put, params![partition, keys]).unwrap_err().to_string();
+            assert!(refused.contains("listed once, and all of them"), "{partition}: {refused}");
+        }
+        list_closed_partitions(&db, None, Partition(3)).unwrap();
+        for again in [
+            "INSERT OR REPLACE INTO key_partitions VALUES (1, zeroblob(8))",
+            "UPDATE key_partitions SET keys = zeroblob(8)",
+        ] {
+            assert!(db.execute(again, []).unwrap_err().to_string().contains("listed once"), "{again}");
+        }
+    }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The wait for the write lock, which only another program can hold.
-const BUSY: Duration = Duration::from_secs(2);
+pub(crate) const BUSY: Duration = Duration::from_secs(2);
 /// Cached statements per connection: more than the store has.
 const STATEMENTS: usize = 128;
 /// The page size; a frame of the WAL holds one page.

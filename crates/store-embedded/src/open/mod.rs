@@ -85,6 +85,14 @@ impl EmbeddedStore {
             hooked.set_frames(frames);
             Ok(())
         }))?;
+        let applier = Applier::new(
+            db,
+            data_version,
+            Arc::clone(&wal),
+            Arc::clone(&health),
+            Arc::clone(&progress),
+            options.fault.clone(),
+        )?;
         let stop = Arc::new(AtomicBool::new(false));
         let checkpointer = {
             let db = connect::checkpointer(dir)?;
@@ -98,14 +106,6 @@ impl EmbeddedStore {
                 .name("store-checkpoint".to_owned())
                 .spawn(move || run_checkpointer(&db, &syncs, &wal, &woken, &stop))?
         };
-        let applier = Applier::new(
-            db,
-            data_version,
-            Arc::clone(&wal),
-            Arc::clone(&health),
-            Arc::clone(&progress),
-            options.fault.clone(),
-        )?;
         let flusher = Arc::new(Flusher::new(applier, Arc::clone(&progress)));
         let writer = Writer::new(
             Home { dir: dir.to_owned(), lineage },

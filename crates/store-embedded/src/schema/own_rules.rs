@@ -41,7 +41,7 @@ pub(crate) mod tests {
         let mut left_out = db.prepare(left_out).unwrap();
         let rules = left_out.query_map([], |row| row.get(0)).unwrap();
         let rules: Vec<String> = rules.collect::<Result<_, _>>().unwrap();
-        assert_eq!(rules.len(), 14, "{rules:?}");
+        assert_eq!(rules.len(), 15, "{rules:?}");
         for rule in rules {
             assert!(rule.contains(" BEFORE INSERT ON "), "{rule}");
         }

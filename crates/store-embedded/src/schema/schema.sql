@@ -71,6 +71,19 @@ CREATE TABLE key_partitions (
     keys   BLOB    NOT NULL
 ) STRICT;
 
+-- A key that is missing in its list is taken for a new key, and is executed a second time.
+CREATE TRIGGER key_partitions_are_whole BEFORE INSERT ON key_partitions
+WHEN EXISTS (SELECT 1 FROM key_partitions WHERE partition = NEW.partition)
+  OR NEW.partition >= (SELECT max(partition) FROM claims)
+  OR length(NEW.keys) <> 8 * (SELECT count(*) FROM claims WHERE partition = NEW.partition)
+BEGIN
+    SELECT RAISE(FAIL, 'the keys of a closed partition are listed once, and all of them');
+END;
+CREATE TRIGGER key_partitions_are_not_rewritten BEFORE UPDATE ON key_partitions
+BEGIN
+    SELECT RAISE(FAIL, 'the keys of a closed partition are listed once');
+END;
+
 CREATE TRIGGER claims_are_not_replaced BEFORE INSERT ON claims
 WHEN EXISTS (SELECT 1 FROM claims WHERE subject = NEW.subject) OR EXISTS (
     SELECT 1 FROM claim_partitions CROSS JOIN claims ON claims.partition = claim_partitions.partition WHERE claims.id = NEW.id
