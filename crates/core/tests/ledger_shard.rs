@@ -1,5 +1,4 @@
-//! Sharded balances against a naive model: an account of many shards behaves like one balance of
-//! their sums.
+//! Sharded balances against a naive model: an account of many shards behaves like their sum.
 
 #![allow(clippy::expect_used, reason = "an invalid fixture must stop its test")]
 
@@ -11,7 +10,6 @@ use proptest::prelude::*;
 const ACCOUNT: AccountId = AccountId::from_i64(1);
 const NOTHING: Delta = Delta { posted: 0, outgoing: 0, incoming: 0, floor: 0, cap: 0 };
 
-/// A shard without holds and without a cap.
 fn funded(number: usize, posted: i64, floor: i64) -> Balance {
     Balance {
         tenant: TenantId::from_i64(2),

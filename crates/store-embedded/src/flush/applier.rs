@@ -83,8 +83,7 @@ impl Applier {
             fault,
         };
         applier.begin().map_err(|error| match error {
-            FlushError::Database(error) => OpenError::Io(reason(&error)),
-            FlushError::VersionUnknown(error) => OpenError::Io(reason(&error)),
+            FlushError::Database(error) | FlushError::VersionUnknown(error) => OpenError::Io(reason(&error)),
             FlushError::ForeignWrite => OpenError::Io(FOREIGN_WRITE.to_owned()),
         })?;
         Ok(applier)
